@@ -75,7 +75,6 @@ package struct BackupDirectory {
 
 /// An error while making, checking or restoring a backup. Each case has a message for people.
 package enum BackupError: Error, CustomStringConvertible, Equatable {
-    /// There is no backup.
     case noBackup(String)
     /// The backup, or the larder that is backed up, is damaged.
     case damaged(String)

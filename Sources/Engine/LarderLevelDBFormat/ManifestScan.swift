@@ -13,7 +13,6 @@ package struct ManifestScan: Hashable, Sendable {
     package var previousLogNumber: UInt64 = 0
     /// The next file number: files that are created later have this number or a higher one.
     package var nextFileNumber: UInt64 = 0
-    /// The current tables, by number.
     package var tables: [UInt64: Table] = [:]
     /// The name of the order of the keys; nil if no edit names it.
     package private(set) var comparator: String?

@@ -60,7 +60,6 @@ struct LiveRows {
 
     func contains(_ key: [UInt8]) -> Bool { kept[key] != nil }
 
-    /// The text of a kept row.
     func text(_ key: [UInt8]) -> [UInt8]? { kept[key]?.text }
 
     private mutating func keep(_ row: Row) {

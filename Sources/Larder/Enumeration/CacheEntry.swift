@@ -52,7 +52,6 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
-    /// The key as text; nil if it is not UTF-8.
     var text: String? { String(validating: storedKey.bytes, as: UTF8.self) }
 
     /// The key as text.

@@ -170,7 +170,6 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Notes that a write of keys begins.
     func beginWrite(_ keys: [[UInt8]]) -> Ticket {
         let own = own
         return lock.withLock {

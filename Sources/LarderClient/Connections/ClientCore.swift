@@ -96,7 +96,6 @@ final class DatabaseStore: LinkEvents, Sendable {
     private let onEvent: (@Sendable (CacheEvent) -> Void)?
     /// The program's hooks around calls; nil for none.
     let hooks: CallHooks?
-    /// The database's name.
     var name: String { database ?? Self.standardName }
     let links: [Link]
     let near: NearCache?

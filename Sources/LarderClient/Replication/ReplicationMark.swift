@@ -4,7 +4,6 @@ import LarderVocabulary
 /// The progress of a follower: how far a target has followed a source. The follower stores the mark in the target, in a
 /// separate database, after the changes that the mark covers. So the mark is as durable as these changes.
 struct ReplicationMark: Codable, Equatable {
-    /// The database for marks.
     static let database = CompanionName.positions
 
     /// The position to resume from, as returned by CHANGES.

@@ -2,7 +2,6 @@
 
 import LarderRESP
 
-/// One write of a batch.
 enum BatchChange: Sendable {
     case set(NewEntry)
     case remove([UInt8])

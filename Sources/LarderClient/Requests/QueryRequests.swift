@@ -106,7 +106,6 @@ extension Request where Result == Bool {
     }
 }
 
-/// An index, as INDEX lists it.
 package struct ListedIndex: Hashable, Sendable {
     package let name: String
     package let prefix: [UInt8]
@@ -137,7 +136,6 @@ package struct ListedIndex: Hashable, Sendable {
 }
 
 extension Request where Result == [ListedIndex] {
-    /// The indexes of the database.
     static var indexes: Request {
         Request(wordList("INDEX"), isRead: true, expects: "a list of indexes") { reply in
             reply.elements?.compactMap(ListedIndex.init)
@@ -153,7 +151,6 @@ extension LarderClientError {
 extension Request where Result == Void {
     static func drop(index name: String) -> Request { .expectingOK(wordList("INDEX", "DROP", name)) }
 
-    /// The requests that drop indexes except some.
     static func drops(_ indexes: [ListedIndex], except kept: [Index]) -> [Request] {
         let kept = Set(kept.map(\.name))
         return indexes.filter { !kept.contains($0.name) }.map { drop(index: $0.name) }
@@ -189,7 +186,6 @@ extension Request where Result == Void {
 }
 
 extension [Swift.Result<Void, LarderClientError>] {
-    /// The first error.
     var failure: LarderClientError? {
         for case .failure(let error) in self { return error }
         return nil

@@ -110,7 +110,6 @@ struct ScanStep: Sendable {
     /// The request for the next keys; nil at the end.
     let next: Request<ScanStep>?
 
-    /// Returns a key as text; nil if it is not UTF-8.
     static func text(_ key: [UInt8]) -> String? { String(validating: key, as: UTF8.self) }
 
     /// Returns the keys that are text and that no earlier step had.

@@ -3,7 +3,6 @@
 import LarderFetching
 import LarderRESP
 
-/// The reply to FETCH.
 struct FetchAnswer: Sendable {
     enum State: String, Sendable {
         case fresh, stale, lead, wait, absent, failed

@@ -36,10 +36,8 @@ struct Request<Result: Sendable>: Sendable {
         self.interpretation = interpretation
     }
 
-    /// The command's name.
     var name: String { words.first.map { printableKey($0) } ?? "command" }
 
-    /// Decodes the reply; throws if the reply is an error.
     func result(of reply: RESPValue) throws(LarderClientError) -> Result {
         if let text = reply.errorMessage {
             throw .server(text, operation: name, key: key.map { printableKey($0) })

@@ -57,10 +57,8 @@ struct ScriptCall: Sendable {
         }
     }
 
-    /// Returns the request that runs the script by its digest.
     func run(_ digest: String) -> Request<RESPValue> { request("EVALSHA", digest) }
 
-    /// The request that runs the script by its text.
     var runText: Request<RESPValue> { request("EVAL", script.text) }
 
     private func request(_ command: String, _ script: String) -> Request<RESPValue> {

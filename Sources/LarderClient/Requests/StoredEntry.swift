@@ -39,7 +39,6 @@ package struct StoredEntry: Sendable {
             tags: tags.compactMap(\.bytes))
     }
 
-    /// The codec of the value.
     var storedCodec: Codec { Codec(name: codec) ?? UInt8(codec).map { Codec(rawValue: $0) } ?? .raw }
 
     /// Returns the command PLACE that stores the entry in the selected database.

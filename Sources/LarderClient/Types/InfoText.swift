@@ -90,7 +90,6 @@ package struct CommandFigures: Sendable {
 package struct SlowCommand: Sendable {
     /// When the command started, in seconds since 1970.
     package let seconds: Int64
-    /// Its duration in microseconds.
     package let microseconds: Int64
     package let words: [[UInt8]]
     package let clientName: String

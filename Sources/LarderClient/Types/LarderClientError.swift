@@ -103,7 +103,6 @@ public struct LarderClientError: Error, Sendable {
         do throws(LarderClientError) { return try body() } catch { throw error.about(database()) }
     }
 
-    /// Returns the error for an error reply of the server.
     package static func server(_ text: String, operation: String, key: String? = nil) -> LarderClientError {
         LarderClientError(.server, text, operation: operation, key: key, serverText: text)
     }

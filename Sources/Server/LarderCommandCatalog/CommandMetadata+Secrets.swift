@@ -56,7 +56,6 @@ extension CommandMetadata {
         }
     }
 
-    /// Whether a call has secret words.
     package static func hasSecret(_ call: [[UInt8]]) -> Bool {
         guard let row = row(of: call) else { return false }
         let starts = call.reduce(into: [0]) { $0.append($0[$0.count - 1] + $1.count) }

@@ -174,7 +174,6 @@ extension CommandMetadata {
     private static let byNumber: [Int: CommandMetadata] = Dictionary(
         uniqueKeysWithValues: withSubcommands.map { ($0.number, $0) })
 
-    /// Returns the row with a ``number``; nil if there is none.
     package static func numbered(_ number: Int) -> CommandMetadata? { byNumber[number] }
 
     private static let byName: [ShortWord: CommandMetadata] = Dictionary(

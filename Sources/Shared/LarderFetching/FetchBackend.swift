@@ -39,7 +39,6 @@ package struct FoundValue<Value> {
 
 /// The cache's reply to a caller that is ready to fetch.
 package enum FetchReply<Value> {
-    /// The value is fresh.
     case fresh(Value)
     /// The value is stale, but may be served: another caller is fetching the key, or the key's back-off is not over.
     case stale(Value)

@@ -239,7 +239,6 @@ package final class FlightTable: @unchecked Sendable {
 }
 
 extension Result where Failure == any Error {
-    /// Returns the result of `body`.
     package static func of(_ body: () async throws -> Success) async -> Result {
         do {
             return .success(try await body())

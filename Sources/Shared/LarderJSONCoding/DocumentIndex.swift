@@ -1,4 +1,3 @@
-/// The kinds of JSON values.
 package enum JSONKind: UInt8, Sendable {
     case null, no, yes, number, string, object, array
 

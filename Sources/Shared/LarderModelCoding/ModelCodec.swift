@@ -154,7 +154,6 @@ extension ModelCodec {
     /// Throws if a model fails a check of its schema.
     package func verify(_ model: some Encodable) throws { try rules?.verify(model) }
 
-    /// Whether the models of a type have a schema.
     package func hasSchema(of type: Any.Type) -> Bool { rules?.contains(type) ?? false }
 
     /// Whether some models are checked before they are stored.
@@ -271,7 +270,6 @@ extension ModelCodec {
 
 /// The types that are bytes or text, which the standard codec stores unchanged.
 package enum RawBytes {
-    /// Whether a type is `String` or an optional of it.
     package static func isText(_ type: Any.Type) -> Bool { type == String.self || type == String?.self }
 
     /// Whether a type is one of the byte array types, or an optional of such a type.

@@ -42,7 +42,6 @@ public struct ComputedIndex<Model: Codable & SendableMetatype, Value: Encodable 
     /// The values of a model, without those that cannot be encoded.
     func values(of model: Model) -> [JSONText] { compute(model).compactMap { try? ModelCodec.json.json(of: $0) } }
 
-    /// The values of the model with a text.
     func values(in text: UnsafeRawBufferPointer, _ codec: ModelCodec) -> [JSONText] {
         (try? codec.decode(Model.self, text, storedAs: .json)).map { values(of: $0) } ?? []
     }

@@ -102,7 +102,6 @@ extension ModelCodec {
         throw ImpossibleQuery(message: "\(type) is not stored as an array of its elements; use filter { }")
     }
 
-    /// The JSON of a value of a condition.
     func operand(_ value: some Encodable) throws(ImpossibleQuery) -> JSONText {
         if let decimal = value as? Decimal, !OrderedValue.isExact(decimal) {
             throw ImpossibleQuery(

@@ -66,7 +66,6 @@ public struct Index: Sendable {
         fileprivate let path: QueryPath
         fileprivate let model: String
         fileprivate let problem: String?
-        /// Returns the values of the model with a text.
         package let values: @Sendable (UnsafeRawBufferPointer, ModelCodec) -> [JSONText]
     }
 

@@ -41,7 +41,6 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     private(set) var skipCount = 0
     private(set) var limitCount: Int?
     private var scans = false
-    /// The prefix of all keys.
     var keyPrefix: [UInt8] = []
     /// The properties that are read by their own names.
     private var checks: [PropertyChecks.Check] = []

@@ -30,7 +30,6 @@ package struct IndexPlan: Hashable, Sendable {
         package let isBackward: Bool
         /// The number of the index's paths up to the last one of the order.
         package let partCount: Int
-        /// The order that the range has.
         package let order: QueryOrder
         /// The beginning of all terms, by the equalities of the query.
         let beginning: [UInt8]
@@ -42,7 +41,6 @@ package struct IndexPlan: Hashable, Sendable {
             term[..<IndexTerms.end(of: partCount, in: term, definition.order)]
         }
 
-        /// The group of a row.
         package func group(_ row: QueryPosition) -> [UInt8] {
             var term = beginning
             for (value, part) in zip(row.values, order.parts) where !fixed.contains(part.path) {
@@ -66,10 +64,8 @@ package struct IndexPlan: Hashable, Sendable {
     package var parts: [Part]
     package var ordered: Ordered?
 
-    /// The number of ranges that are read.
     package var rangeCount: Int { parts.reduce(1) { $0 + $1.ranges.count } }
 
-    /// The number of indexes that are used.
     package var indexes: [Int] { Array(Set(parts.map(\.index) + (ordered.map { [$0.index] } ?? []))).sorted() }
 }
 

@@ -14,7 +14,6 @@ public enum LiveReason: String, Sendable {
     case moved
 }
 
-/// A row of a live query.
 package struct LiveRow: Sendable {
     package let key: [UInt8]
     /// The text of the entry; nil if the query has KEYS.

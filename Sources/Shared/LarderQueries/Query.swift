@@ -196,7 +196,6 @@ package struct Query: Hashable, Sendable {
         }
     }
 
-    /// The number of rows that are returned at most.
     package var rowsMax: Int { limit ?? Self.rowsWithoutLimit }
 
     /// The order of the rows. A page after the first one has the order of the previous page.
@@ -214,7 +213,6 @@ package struct Query: Hashable, Sendable {
     }
 }
 
-/// The result of a query.
 package struct QueryResult: Sendable {
     package struct Row: Sendable {
         package let key: [UInt8]
@@ -317,7 +315,6 @@ package struct QueryOrder: Hashable, Sendable {
     /// The paths, as in SORT.
     package var text: String { parts.map(\.text).joined(separator: " ") }
 
-    /// Whether the row of a document follows a row.
     func follows(_ row: QueryPosition, _ document: borrowing JSONDocument, _ facts: QueryFacts) -> Bool {
         for (index, part) in parts.enumerated() {
             let order = part.withValue(document, facts) { view in

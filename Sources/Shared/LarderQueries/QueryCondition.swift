@@ -43,7 +43,6 @@ package indirect enum QueryCondition: Hashable, Sendable {
         }
     }
 
-    /// All tests in the condition, each with its path.
     var tests: [(path: QueryPath, test: QueryTest)] {
         switch self {
         case .test(let path, let test): [(path, test)]
@@ -91,7 +90,6 @@ struct QueryWords {
         return true
     }
 
-    /// Returns the next word. Throws if there is none.
     mutating func next(_ what: String) throws(QueryError) -> [UInt8] {
         guard !isAtEnd else { throw QueryError("\(what) expected, but the words end\(after)") }
         defer { position += 1 }

@@ -50,7 +50,6 @@ package struct QueryGroups {
         var numbers: [Numbers]
     }
 
-    /// A value in the result.
     package enum Value: Equatable {
         case count(Int)
         /// A number, or null.

@@ -116,7 +116,6 @@ package struct QueryBox: Hashable, Sendable {
     /// Both 180 and -180 degrees are the 180th meridian.
     private var touches180: Bool { west == -180 || east == 180 || west > east }
 
-    /// The ranges of longitudes.
     fileprivate var longitudes: [ClosedRange<Double>] {
         let inner = west <= east ? [west...east] : [west...180, -180...east]
         return touches180 ? inner + [180...180, -180 ... -180] : inner
@@ -166,7 +165,6 @@ package struct PlaceCells: Hashable, Sendable {
         return spread
     }
 
-    /// The reverse of ``spread(_:)``.
     private static func compact(_ spread: UInt64) -> UInt32 {
         var bits = spread & 0x5555_5555_5555_5555
         for (shift, mask) in [

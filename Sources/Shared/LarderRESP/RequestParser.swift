@@ -13,9 +13,7 @@
 /// For one thread at a time. `@unchecked Sendable`: it cannot be copied, and pointers to its memory are not kept.
 package struct RequestParser: ~Copyable, @unchecked Sendable {
     private enum Phase {
-        /// At the start of a command.
         case start
-        /// In an inline command.
         case inline
         /// In the line `*<count>`.
         case countHeader

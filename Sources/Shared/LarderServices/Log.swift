@@ -90,7 +90,6 @@ package final class Log: Sendable {
     }
 }
 
-/// The format of a line in the log.
 package enum LogFormat: String, Sendable, CaseIterable {
     /// `time level message`, for people to read.
     case text

@@ -23,7 +23,6 @@ package enum DatabaseName {
     }
 }
 
-/// The rules for the indexes of a database.
 package enum IndexRules {
     /// The maximum number of indexes of a database.
     package static let countMax = 32

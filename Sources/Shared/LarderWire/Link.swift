@@ -111,7 +111,6 @@ package final class Link: @unchecked Sendable {
     private weak var events: (any LinkEvents)?
     var state = State.idle
     var socket: StreamSocket?
-    /// Whether `socket` is connected.
     var isConnected = false
     /// The TLS layer of the connection; nil for none.
     var layer: (any SocketLayer)?
@@ -121,7 +120,6 @@ package final class Link: @unchecked Sendable {
     /// The number of the current connection; exchanges may be bound to it.
     var connectionNumber = 0
     var server: ServerKind?
-    /// Exchanges waiting for a connection.
     var waiting = Deque<Exchange>()
     /// Sent exchanges with pending replies, in the order of sending.
     var pending = Deque<Exchange>()
@@ -133,7 +131,6 @@ package final class Link: @unchecked Sendable {
     var pendingMarkers = 0
     /// Whether the server has answered the markers of the connection; false if it refuses ECHO. Nil before a reply.
     var answersMarkers: Bool?
-    /// The number in the last marker.
     var marker = UInt64.random(in: .min ... .max)
     /// Bytes not yet passed to the system.
     var outgoing = Deque<[UInt8]>()
@@ -164,7 +161,6 @@ package final class Link: @unchecked Sendable {
     var parser = ReplyParser()
     /// The number of bytes received since the parser's buffer was last released.
     var parsedBytes = 0
-    /// The number of bytes received on all connections.
     package internal(set) var receivedBytes = 0
     /// The addresses of the host to which no connection was tried yet.
     var addresses: [SocketAddress] = []
@@ -197,7 +193,6 @@ package final class Link: @unchecked Sendable {
     /// Returns whether the connection with that number is still open.
     package func isConnected(_ number: Int) -> Bool { lock.withLock { isCurrent(number) } }
 
-    /// The number of the current connection.
     package var currentNumber: Int { lock.withLock { connectionNumber } }
 
     /// Why the last attempt to connect has failed, during the back-off; nil at other times.

@@ -3,7 +3,6 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// Writes the help.
 enum Help {
     static let usage = """
         usage: larderctl [OPTION…] VERB [ARGUMENT…]

@@ -73,7 +73,6 @@ final class LineEditor {
         return Unmanaged<LineEditor>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Adds a line to the history.
     func remember(_ line: String) { larder_edit_remember(history, line) }
 
     /// Lets the user edit a line, and waits for the result.

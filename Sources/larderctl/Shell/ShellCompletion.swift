@@ -74,7 +74,6 @@ struct ShellCompletion {
         return Array(Set(words.filter { $0.contains(where: \.isUppercase) && !$0.contains(where: \.isLowercase) }))
     }
 
-    /// Arranges words in columns.
     private static func columns(_ words: [String], width: Int) -> [String] {
         let texts = words.map { TerminalText.escaped($0) }
         let column = (texts.map(\.count).max() ?? 0) + 2

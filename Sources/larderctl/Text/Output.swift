@@ -12,7 +12,6 @@ final class Output {
     var byteCount: Int { flushedCount + buffer.count }
     private var flushedCount = 0
     private let write: ([UInt8]) throws(InputOutputError) -> Void
-    /// Whether the output is a terminal.
     let isTerminal = isatty(STDOUT_FILENO) == 1
     /// Whether keys and values are written to a terminal unchanged, including control characters.
     var isRaw = false
@@ -129,7 +128,6 @@ final class Output {
     }
 }
 
-/// Formats tables.
 enum Table {
     /// Returns the rows as lines with aligned columns.
     /// - Parameters:

@@ -2,7 +2,6 @@ import LarderPlatform
 
 /// Shows the progress of long work on standard error if that is a terminal. For one thread at a time.
 final class ProgressLine {
-    /// The unit of the numbers.
     enum Unit { case bytes, entries }
 
     private let unit: Unit

@@ -62,7 +62,6 @@ extension StoredEntry {
     /// A multiple of three, so that each piece can be encoded in base 64 separately.
     private static let pieceBytes = 3 << 16
 
-    /// Writes the line of this entry of a database.
     func writeLine(_ database: String, to lines: Output) throws {
         JSONText.present([
             "database": database, "key": key, "stored-at": storedAt, "rule": rule,
@@ -150,7 +149,6 @@ struct LineDefect: Error {
     init(_ message: String) { self.message = message }
 }
 
-/// A parsed line of an export.
 enum ExportLine {
     case header(ExportHeader)
     case database(DatabaseLine)

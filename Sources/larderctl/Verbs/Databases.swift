@@ -127,6 +127,5 @@ extension DatabaseInfo: JSONValue {
             }
     }
 
-    /// The columns of the table that are numbers.
     static let numberColumns: Set<Int> = [2, 3, 4, 5]
 }

@@ -31,7 +31,6 @@ extension Verb {
     ) { arguments, context in try LockVerbCall(arguments, context).run() }
 }
 
-/// One call of the verb `lock`.
 private struct LockVerbCall: Sendable {
     /// The maximum of the time options: a day, in milliseconds.
     private static let longest: Int64 = 86_400_000

@@ -14,7 +14,6 @@ struct Verb: Sendable {
     /// The rest of the verb's help, including the output format and the exit codes.
     let details: String
     let options: [OptionSpec]
-    /// The allowed number of arguments.
     let argumentCount: ClosedRange<Int>
     /// Whether the daemon has a command of the same name that does something else.
     let isUnlikeCommand: Bool
@@ -38,7 +37,6 @@ struct Verb: Sendable {
 
     /// The verb with its arguments, as shown in the help.
     var call: String { synopsis.isEmpty ? name : "\(name) \(synopsis)" }
-    /// The summary as a sentence.
     var sentence: String { summary.prefix(1).uppercased() + summary.dropFirst() + "." }
 
     static func named(_ name: String) -> Verb? { all.first { $0.name == name } }

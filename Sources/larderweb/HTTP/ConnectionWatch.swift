@@ -3,7 +3,6 @@ import LarderPlatform
 /// Closes connections that take too long to send a request or to read its response, even if they transfer a byte now
 /// and then. If there are too many, closes the connection that has been without a complete request for the longest.
 final class ConnectionWatch: Sendable {
-    /// The stage of a connection.
     private enum Stage {
         case sendsRequest, waits, takesAnswer
     }

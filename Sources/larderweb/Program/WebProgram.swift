@@ -158,7 +158,6 @@ enum WebProgram {
     }
 }
 
-/// The exit codes of larderweb.
 enum ExitCode {
     static let done: Int32 = 0
     /// A system call failed.
@@ -177,7 +176,6 @@ enum ExitCode {
 extension WebProgram {
     static let summary = "shows a running larderd in a browser, and exports metrics to Prometheus"
 
-    /// The manual page larderweb(8).
     static var manualPage: String {
         ManualPage.page(
             "larderweb", 8, summary,

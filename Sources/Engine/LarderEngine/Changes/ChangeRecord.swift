@@ -22,7 +22,6 @@ enum ChangeRecord: Equatable {
     case closed
 }
 
-/// Encodes records.
 struct ChangeRecordWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -126,7 +125,6 @@ struct ChangeRecordReader {
 
     init(_ bytes: [UInt8], from offset: Int, to end: Int) { (self.bytes, self.offset, self.end) = (bytes, offset, end) }
 
-    /// Returns the next record; nil at the end.
     mutating func next() throws(Malformed) -> ChangeRecord? {
         guard offset < end else { return nil }
         let kind = bytes[offset]

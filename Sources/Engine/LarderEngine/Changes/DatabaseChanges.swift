@@ -22,7 +22,6 @@ final class DatabaseChanges {
     private(set) var previousFeeds: [PreviousFeed] = []
     /// The place up to which, inclusive, the log no longer has the changes.
     private(set) var forgotten: ChangePlace
-    /// The place of the last change.
     private(set) var last: ChangePlace
     private(set) var bytes = 0
     /// The changes in the order of their places. An element becomes nil when a later change of its key is added.

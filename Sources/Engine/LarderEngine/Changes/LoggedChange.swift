@@ -13,7 +13,6 @@ package struct ChangePlace: Hashable, Comparable, Sendable {
     }
 }
 
-/// A change in a ``ChangeLog``.
 package struct LoggedChange: Sendable {
     package let place: ChangePlace
     /// What was changed. The log has no entries, so `removed` also stands for a stored entry.
@@ -32,7 +31,6 @@ struct FeedState: Hashable {
     /// The random ID of the feed. A place in another feed is valid in this feed only if this feed continues the other
     /// feed.
     var feed: UInt64
-    /// The place of the last change.
     var last: ChangePlace
     /// The last purge of the whole database; nil if none is known.
     var purge: ChangeVersion?

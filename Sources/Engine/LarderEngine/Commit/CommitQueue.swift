@@ -76,7 +76,6 @@ struct CommitQueue {
         openLevel = .os
     }
 
-    /// Removes and returns all items.
     mutating func take() -> [Item] {
         close()
         return exchange(&items, with: [])

@@ -115,7 +115,6 @@ package final class DiskBudget: Sendable {
         boundBytes.map { DiskThresholds(limit: $0, checkpointBytes: checkpointBytes, hasJournal: true) }
     }
 
-    /// Returns the thresholds of a database with a limit of its own.
     func marks(ofDatabaseWith limit: Int) -> DiskThresholds {
         DiskThresholds(limit: limit, checkpointBytes: min(checkpointBytes, limit / 4), hasJournal: false)
     }

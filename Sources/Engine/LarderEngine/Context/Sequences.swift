@@ -32,7 +32,6 @@ final class Sequences: Sendable {
         /// Whether the file existed and could not be used.
         var wasUnreadable = false
         var failure: FileError?
-        /// The existing databases.
         var databases: Set<String> = []
         /// The databases in the file; nil if these are unknown.
         var written: Set<String>?

@@ -10,7 +10,6 @@ final class DatabaseLife: Sendable {
         var isSalvaging = false
         /// The epoch (number of the LevelDB) that needs a lost part of the journal; 0 if none does.
         var epochAheadOfJournal: UInt64 = 0
-        /// Whether ``epochAheadOfJournal`` is known.
         var isAheadKnown = false
         var lastSalvage: SalvageSummary?
     }

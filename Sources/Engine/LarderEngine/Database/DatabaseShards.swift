@@ -55,7 +55,6 @@ struct DatabaseShards: ~Copyable {
     /// Runs `body` with one shard's lock held, which is enough to read the state.
     func withOneLocked<Result>(_ body: () -> Result) -> Result { all[0].lock.withLock(body) }
 
-    /// All shards.
     static var everything: UInt32 { UInt32.max >> UInt32(UInt32.bitWidth - Shard.count) }
 
     static func bit(_ hash: Int) -> UInt32 { 1 << UInt32(Shard.index(hash)) }

@@ -83,7 +83,6 @@ struct DatabaseState {
         return nil
     }
 
-    /// The content of POINTER.
     var pointer: PointerFile {
         PointerFile(
             epoch: epoch, rules: rules, generation: generation, isUnindexed: isUnindexed, journalFrom: journalFrom,
@@ -101,7 +100,6 @@ struct DatabaseState {
         }
     }
 
-    /// Whether the files are open.
     var isOpen: Bool { if case .open = presence { true } else { false } }
 
     /// Whether there are no files and the database was not deleted.

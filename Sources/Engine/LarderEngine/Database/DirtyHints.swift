@@ -201,7 +201,6 @@ final class DirtyHints: Sendable {
     /// Finds the hints of entries.
     private struct Extraction {
         let pinnedBytesMin: Int
-        /// The number of entries.
         var keyCount = 0
         var makers: [UInt64: HintRun.Maker] = [:]
 

@@ -266,7 +266,6 @@ package struct Record: Hashable, Sendable {
     /// Creates a record from stored bytes, whose header was parsed before.
     init(_ header: RecordHeader, owned stored: [UInt8]) { (self.header, self.stored) = (header, stored) }
 
-    /// Copies a record.
     package init(_ record: RecordView) {
         header = record.header
         stored = [UInt8](unsafeUninitializedCapacity: record.byteCount) { space, initialized in

@@ -223,7 +223,6 @@ final class Journal: @unchecked Sendable {
         return segment
     }
 
-    /// The header of the next segment.
     var nextHeader: JournalSegmentHeader {
         lock.withLock {
             JournalSegmentHeader(

@@ -1,7 +1,6 @@
 /// The format of the journal's files. **These bytes are on users' disks: do not change them.** See
 /// docs/StorageFormat.md.
 enum JournalFormat {
-    /// The directory of the journal in a larder.
     static let directoryName = "JOURNAL"
     /// The version of the layout of segments and frames.
     static let version: UInt32 = 1

@@ -278,7 +278,6 @@ extension Engine {
     /// The engine's clock. Callers that need the time very often read it directly.
     package var clock: EngineTime { context.time }
 
-    /// The stream of committed changes.
     package var changes: ChangeStream { context.changes }
 
     package var leases: LeaseContext { context.leases }

@@ -1,7 +1,6 @@
 import LarderPlatform
 import Synchronization
 
-/// The outcome of releasing a lease.
 package enum LeaseReleaseResult: Sendable {
     case done
     /// The lease is no longer valid. Nothing was done.

@@ -146,7 +146,6 @@ struct EntryPointer: Equatable {
 
     // MARK: Key and record
 
-    /// The number of bytes of the head, the key and the record.
     static func byteCount(key: Int, record: Int, hasRoom: Bool) -> Int {
         headBytes + (hasRoom ? 8 : 0) + key + record
     }
@@ -177,7 +176,6 @@ struct EntryPointer: Equatable {
     /// Returns the record's header; nil if there is no record, or its header cannot be read.
     func header(_ purges: TagPurges?) -> RecordHeader? { (try? record(purges))?.header }
 
-    /// Appends the record as stored, if there is one, to an array.
     func appendStored(to bytes: inout [UInt8]) { if hasRecord { PackedRecord.appendStored(packed, to: &bytes) } }
 
     /// The record of a pinned entry as stored; nil for other records, which may be contained in another form.

@@ -381,7 +381,6 @@ struct EntryMemory {
         return best
     }
 
-    /// The entries of a page.
     func entries(inPage number: Int) -> [EntryReference] {
         let page = pages[number]
         return stride(from: UInt32(0), to: UInt32(page.used), by: Int(page.cellUnits))

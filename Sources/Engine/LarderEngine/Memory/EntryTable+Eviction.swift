@@ -8,7 +8,6 @@
 extension EntryTable {
     /// The divisor for the small queue's share of the clean bytes: one tenth.
     private static let smallShare = 10
-    /// The highest count of hits.
     private static let hitsMax: UInt32 = 3
 
     /// The size of the clean entries, which may be evicted, in bytes.

@@ -221,7 +221,6 @@ final class EntryTable {
 
     // MARK: Attachments
 
-    /// The size of all attachments, in bytes.
     var attachedByteCount: Int { attachments.byteCount }
 
     /// Attaches an object to an entry. The next change of the entry drops the object. The entry may move.
@@ -351,7 +350,6 @@ final class EntryTable {
         return found
     }
 
-    /// The hash of an entry's key.
     func hash(of entry: EntryPointer) -> Int { hash(entry.key) }
 
     /// Calls `body` with the tag and the reference of every entry.

@@ -175,7 +175,6 @@ final class ChangedKeys {
         return bytes
     }
 
-    /// Appends a key to a list.
     static func append(_ key: UnsafeRawBufferPointer, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: UInt32(key.count)) { bytes.append(contentsOf: $0) }
         bytes.append(contentsOf: key)

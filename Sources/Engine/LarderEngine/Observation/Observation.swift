@@ -302,7 +302,6 @@ struct ObserverTable {
         }
     }
 
-    /// Returns the observers of an entry.
     func observers(of name: EntryName) -> [any ChangeSubscriber] {
         var found = exact[name] ?? []
         for one in wide where one.database == nil || one.database === name.database {
@@ -311,7 +310,6 @@ struct ObserverTable {
         return found
     }
 
-    /// Returns the observers of entries of a database.
     func observers(of database: any DatabaseIdentity) -> [any ChangeSubscriber] {
         wide.filter { $0.database == nil || $0.database === database }.map(\.observer)
             + exact.filter { $0.key.database === database }.flatMap(\.value)

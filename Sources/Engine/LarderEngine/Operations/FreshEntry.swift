@@ -15,7 +15,6 @@ package struct FreshEntry {
     /// When the entry expires, in milliseconds since 1970; nil for never.
     package var deadline: Int64? { database._withUnsafeGuaranteedRef { $0.applied.rules.deadline(header) } }
 
-    /// The freshness rules of the database.
     package var rules: FreshnessRules { database._withUnsafeGuaranteedRef { $0.applied.rules } }
 
     /// Whether the entry expires so soon that it should be fetched again.

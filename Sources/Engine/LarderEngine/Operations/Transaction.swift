@@ -1,4 +1,3 @@
-/// The part of a transaction in one database.
 package struct TransactionPart {
     package let database: Database
     /// Distinct keys. The first ``loadedCount`` are read; the others are written without being read.
@@ -60,7 +59,6 @@ package struct TransactionUpdate {
     /// Counts the hits and misses of commands that have run without locks.
     package func countReads() { for update in updates { update.countReads() } }
 
-    /// The rules for the entries of a part.
     package func rules(part: Int) -> FreshnessRules { updates[part].rules }
 
     /// The fresh entry of a key, after the transaction's changes so far. Counts a hit or a miss.
@@ -106,7 +104,6 @@ package struct TransactionUpdate {
     }
 }
 
-/// The result of a transaction.
 package enum TransactionEnd {
     /// The changes of the body are applied, as one commit unit.
     case applied(CommitTicket)
@@ -167,6 +164,5 @@ package final class KeyWatch: Sendable {
         return wasFresh ? isFresh && now == mark : now == mark || !isFresh
     }
 
-    /// Ends the watch.
     package func end() { database.shards.withLocked(key.hash) { $0.reads.end(key) } }
 }

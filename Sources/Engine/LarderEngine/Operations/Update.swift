@@ -301,7 +301,6 @@ extension Update {
     @inline(__always)
     func slot(_ index: Int) -> Int { positions?[index] ?? index }
 
-    /// The key at `index`.
     package func key(_ index: Int) -> Key { slotKey(slot(index)) }
 
     func slotKey(_ slot: Int) -> Key { keys.isEmpty ? Key(slots[slot].pointee.key) : keys[slot] }

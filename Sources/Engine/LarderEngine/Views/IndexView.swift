@@ -409,7 +409,6 @@ extension IndexCatalog {
         return result
     }
 
-    /// Counts a query for the statistics.
     package func countQuery(isScan: Bool, examined: Int) {
         let statistics = database.context.statistics
         statistics.queries.add()

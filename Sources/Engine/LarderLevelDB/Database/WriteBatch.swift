@@ -51,7 +51,6 @@ package final class WriteBatch {
         if value.count >= Self.longValueBytes { longKeys.append([UInt8](key)) }
     }
 
-    /// Adds a put.
     package func put(_ key: [UInt8], _ value: [UInt8]) {
         key.withUnsafeBytes { key in value.withUnsafeBytes { value in put(key, value) } }
     }
@@ -64,7 +63,6 @@ package final class WriteBatch {
         byteCount += 1 + Self.varintBytes(key.count) + key.count
     }
 
-    /// Adds a delete.
     package func delete(_ key: [UInt8]) {
         key.withUnsafeBytes { delete($0) }
     }

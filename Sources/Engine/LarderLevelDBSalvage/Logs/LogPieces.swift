@@ -95,7 +95,6 @@ struct LogPieces {
     }
 }
 
-/// One block of a log.
 struct LogBlock {
     let bytes: UnsafeRawBufferPointer
     /// The offset of the block in the file.

@@ -1,7 +1,6 @@
 /// Builds `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes consecutively. So the
 /// sequences of the readable records show whether writes are missing between them, and which sequences are missing.
 struct LogSalvage {
-    /// A unit, with the number and name of its log.
     typealias Item = (log: UInt64, name: String, unit: LogUnit)
 
     private let options: SalvageOptions

@@ -27,7 +27,6 @@ final class Memory {
         count += bytes.count
     }
 
-    /// Appends the bytes of an array.
     func append(_ bytes: [UInt8], path: String) throws(SalvageError) {
         // The error is passed in a Result, because withUnsafeBytes does not support typed errors.
         let outcome = bytes.withUnsafeBytes { bytes in

@@ -105,7 +105,6 @@ struct FoundFiles {
         }
     }
 
-    /// Whether a file has this number.
     func has(_ number: UInt64) -> Bool { tables[number] != nil || logs[number] != nil || manifests[number] != nil }
 
     /// Whether any file may contain data.

@@ -44,7 +44,6 @@ package struct SalvageReport: Sendable {
     package internal(set) var lost: [KeyRange] = []
     /// The first ``damagesMax`` damaged parts, in the order of detection.
     package internal(set) var damages: [SalvageDamage] = []
-    /// The number of all damaged parts.
     package internal(set) var damageCount = 0
     /// The number of lost bytes, as far as known.
     package internal(set) var bytesLost = 0

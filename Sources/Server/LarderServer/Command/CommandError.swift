@@ -1,6 +1,5 @@
 import LarderEngine
 
-/// An error that is the reply to a command.
 struct CommandError: Error, Equatable {
     /// The text. It begins with a code: `ERR syntax error`. A text that quotes the request may be invalid UTF-8.
     let bytes: [UInt8]

@@ -48,7 +48,6 @@ extension CommandWords {
 
     func array(_ index: Int) -> [UInt8] { [UInt8](bytes(index)) }
 
-    /// Copies of all words.
     var allWords: [[UInt8]] { (0..<count).map { array($0) } }
 
     /// Whether a word equals `word`, ignoring case. `word` must be in capitals.

@@ -2,7 +2,6 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The options of SET and MSETEX.
 struct SetOptions {
     /// The condition under which values are stored. A stale entry counts as absent.
     enum Condition {

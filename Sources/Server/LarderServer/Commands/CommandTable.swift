@@ -117,7 +117,6 @@ package final class CommandSpec: Sendable {
         }
     }
 
-    /// Runs a call.
     func run(_ call: inout Call) throws(CommandError) -> Outcome {
         if let plan = try planner.plan(call.words) { return try call.perform(plan) }
         guard let handler else { throw .syntax }

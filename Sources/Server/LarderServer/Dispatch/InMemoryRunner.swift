@@ -15,7 +15,6 @@ struct InMemoryRunner {
 
     /// The limits of one call of ``run(now:_:_:)``.
     struct Limit {
-        /// The maximum number of commands.
         let commandsMax: Int
         let outputBytesMax: Int
         /// The time limit for reading the disk, in milliseconds of the monotonic clock; nil on a thread that must not

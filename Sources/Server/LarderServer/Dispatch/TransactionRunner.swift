@@ -9,7 +9,6 @@ import LarderRESP
 struct TransactionRunner {
     private let session: Session
     private let execution: Execution
-    /// Whether the thread may block.
     private let mayBlock: Bool
     private var server: ServerState { session.server }
 

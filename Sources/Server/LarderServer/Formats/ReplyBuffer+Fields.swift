@@ -20,7 +20,6 @@ extension ReplyBuffer {
         for number in numbers { if let number { integer(number) } else { null() } }
     }
 
-    /// Writes a word; null for nil.
     mutating func word(_ word: [UInt8]?) { if let word { bulk(word) } else { null() } }
 
     /// Writes a key of a map, and its value.

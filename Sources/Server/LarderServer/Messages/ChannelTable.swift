@@ -38,7 +38,6 @@ final class ChannelTable: @unchecked Sendable {
         }
     }
 
-    /// The number of subscribers of a channel.
     func count(_ channel: [UInt8]) -> Int {
         let part = part(channel)
         return part.lock.withLock { part.audiences[channel]?.count ?? 0 }

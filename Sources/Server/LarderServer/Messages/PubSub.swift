@@ -154,7 +154,6 @@ final class PubSub: Sendable {
         return pattern.map { pattern in all.filter { pattern.matches($0) } } ?? all
     }
 
-    /// The number of subscribers of a channel.
     func count(_ channel: [UInt8], isSharded: Bool) -> Int {
         (isSharded ? shardChannels : channels).count(channel)
     }

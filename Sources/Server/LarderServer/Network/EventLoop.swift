@@ -289,7 +289,6 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for (connection, reason) in closing { connection.close(reason) }
     }
 
-    /// Closes a connection at the end of the turn.
     func closeAtEndOfTurn(_ connection: Connection, _ reason: String) { overdue.append((connection, reason)) }
 
     /// Sends a connection's replies at the end of the turn.

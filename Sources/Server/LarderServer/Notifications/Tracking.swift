@@ -80,7 +80,6 @@ final class TrackingClient: @unchecked Sendable {
     }
 }
 
-/// The settings of CLIENT TRACKING ON.
 struct TrackingSettings: Sendable {
     var mode = TrackingClient.Mode.read
     /// The ID of the connection that receives the invalidations instead of this one; 0 if they are not redirected.
@@ -178,7 +177,6 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// The number of tracked keys.
     var trackedKeys: Int { keyCount.read() }
     /// The number of pairs of a tracked key and a client that has read it. Clients that have disconnected are included.
     var trackedItems: Int { itemCount.read() }

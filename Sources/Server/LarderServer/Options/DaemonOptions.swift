@@ -311,7 +311,6 @@ extension DaemonOption {
         ) { $0.configuration.limits.allowsDebug = true },
     ]
 
-    /// The options for the origins of databases.
     static let origins: [DaemonOption] = [
         .limit(
             "--origin-limit", "TIME",
@@ -401,7 +400,6 @@ extension DaemonOption {
         help: { line, _ in try line.set(.help) }, version: { line, _ in try line.set(.version) }
     ).map { DaemonOption($0) }
 
-    /// The table of all options, in the order of ``all``.
     package static let table: OptionTable<DaemonCommandLine> = OptionTable(
         "larderd", all.map(\.row), removed: removed)
 

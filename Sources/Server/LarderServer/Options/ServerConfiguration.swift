@@ -2,7 +2,6 @@ import LarderEngine
 import LarderPlatform
 import LarderQuerying
 
-/// The configuration with which a server starts.
 package struct ServerConfiguration: Sendable {
     package var directory: String
     package var socketPath: String

@@ -456,7 +456,6 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Delivers a queued removal to the origin.
     func deliver(removalOf key: [UInt8], then: @escaping @Sendable (Result<Int, OriginError>) -> Void) {
         origin.remove([key]) { [self] result in
             drop(key)
@@ -562,7 +561,6 @@ final class OriginCounts: Sendable {
     /// `asked`: keys requested from the origin. `joined`: keys for which a request was already running.
     let asked = Atomic<Int>(0)
     let joined = Atomic<Int>(0)
-    /// Failed reads.
     let failed = Atomic<Int>(0)
     /// Stale entries served because the origin was not available.
     let stale = Atomic<Int>(0)

@@ -2,7 +2,6 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The rights of one connection.
 struct Rights: Equatable, Sendable {
     /// The right in all databases; nil if there is none.
     private(set) var everywhere: AccessLevel?

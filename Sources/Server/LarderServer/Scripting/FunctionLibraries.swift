@@ -13,7 +13,6 @@ package final class FunctionLibraries: @unchecked Sendable {
         /// The functions of all libraries, by their names in lower case, because FCALL ignores case.
         fileprivate var functions: [String: Script] = [:]
 
-        /// The libraries, sorted by name.
         var sorted: [FunctionLibrary] { libraries.values.sorted { $0.name < $1.name } }
 
         var functionCount: Int { functions.count }

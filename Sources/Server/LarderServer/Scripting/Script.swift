@@ -116,7 +116,6 @@ final class Script: Sendable {
         name = digest.hexadecimal.map { CChar(bitPattern: $0) } + [0]
     }
 
-    /// Creates a function of a library.
     init(function name: String, of library: ScriptCode, noWrites: Bool) {
         digest = nil
         code = library

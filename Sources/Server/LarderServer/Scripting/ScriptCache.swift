@@ -43,7 +43,6 @@ final class ScriptCache: @unchecked Sendable {
         case untilFlushed
     }
 
-    /// Finds a script by its digest. Returns nil if it is not in the cache.
     func find(_ digest: ScriptDigest) -> Script? {
         guard let script = lock.withLock({ scripts[digest] }) else { return nil }
         script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)

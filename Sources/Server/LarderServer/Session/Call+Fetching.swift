@@ -4,7 +4,6 @@ import LarderRESP
 /// Executes FETCH. If a value is missing or due for a refresh, one client gets a lease, which is the right to compute
 /// the value. Other clients get the old value, or wait.
 extension Call {
-    /// Executes a FETCH.
     mutating func fetch(_ options: FetchWords) throws(CommandError) -> Outcome {
         let session = session
         guard try session.snapshot() == nil else {

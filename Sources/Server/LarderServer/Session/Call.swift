@@ -85,7 +85,6 @@ struct Call: CommandWords {
 
     // MARK: The end of a command
 
-    /// Replies with OK.
     func ok() -> Outcome {
         session.replies.simple("OK")
         return .done
@@ -97,7 +96,6 @@ struct Call: CommandWords {
         server.errors.count(error.bytes)
     }
 
-    /// Replies with a number.
     func reply(_ number: some BinaryInteger) -> Outcome {
         session.replies.integer(Int64(number))
         return .done

@@ -31,7 +31,6 @@ final class ConnectionQueries: @unchecked Sendable {
 
     var isEmpty: Bool { handles.isEmpty }
 
-    /// Returns the number of a new query.
     func newID() throws(CommandError) -> Int {
         guard handles.count < Self.queriesMax else {
             throw CommandError("ERR the connection already has \(Self.queriesMax) live queries: QUERY STOP ends one")

@@ -109,7 +109,6 @@ extension ChangePlan {
         }
     }
 
-    /// Applies an operation to the entry of a key.
     init(_ operation: EntryOperation, _ key: Key) {
         self.init(keys: [key], loading: operation.loading) { (update, _) throws(CommandError) in
             .integer(try operation.apply(update, 0))
@@ -172,7 +171,6 @@ struct TransferPlan {
     let replaces: Bool
 }
 
-/// The reply to a change.
 enum ChangeReply {
     case ok
     case null

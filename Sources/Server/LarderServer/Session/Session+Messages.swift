@@ -28,7 +28,6 @@ extension Session {
         noteSubscriptions()
     }
 
-    /// Ends all subscriptions.
     func endSubscriptions() {
         guard !subscriptions.isEmpty else { return }
         subscriptions.end(in: server.pubsub)

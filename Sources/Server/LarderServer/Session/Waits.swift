@@ -51,7 +51,6 @@ final class Awaited<Value: Sendable>: Sendable {
 /// The leases of a connection, and its waiting FETCH command. A lease is the exclusive right to compute a missing
 /// value. A value type, used only by the session's owner.
 struct Fetching {
-    /// The waiting command; nil if none waits.
     var waiting: Waiting?
 
     /// A FETCH command that waits while another client has the lease to compute the value.

@@ -29,7 +29,6 @@ final class CommandStatistics: Sendable {
         return counter
     }
 
-    /// The number of all commands.
     var total: Int { all.reduce(0) { $0 + $1.total.read() } }
 
     var traffic: (bytesIn: Int, bytesOut: Int) {
@@ -84,7 +83,6 @@ final class CommandStatistics: Sendable {
 /// `@unchecked Sendable`: the counters are atomic; their memory is allocated and freed with the object.
 final class CommandCounter: @unchecked Sendable {
     private static let fields = 4 + CommandStatistics.bucketCount
-    /// The number of all commands.
     let total = Atomic<Int>(0)
     let bytesIn = Atomic<Int>(0)
     let bytesOut = Atomic<Int>(0)

@@ -28,7 +28,6 @@ package struct JSONDocument: ~Copyable {
     /// Returns nil if the text is not JSON as ``JSONOutline`` accepts it. White space around the value is allowed.
     package init?(_ text: UnsafeRawBufferPointer) { do { try self.init(parsing: text) } catch { return nil } }
 
-    /// Throws if the text is not JSON.
     package init(parsing text: UnsafeRawBufferPointer) throws(JSONOutline.Defect) {
         var index = DocumentIndex(locates: true)
         guard index.build(text) else {
@@ -61,7 +60,6 @@ package struct JSONDocument: ~Copyable {
         return Int(node.start) - quote..<Int(node.end) + quote
     }
 
-    /// The bytes of a value in the text.
     package func bytes(_ value: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: text[place(value)]) }
 
     /// Whether a string or name contains escapes.
@@ -116,7 +114,6 @@ package struct JSONDocument: ~Copyable {
         }
     }
 
-    /// The element of an array at an index; nil if there is none.
     package func element(_ index: Int, of array: Int) -> Int? {
         guard index >= 0 else { return nil }
         let end = next(array)

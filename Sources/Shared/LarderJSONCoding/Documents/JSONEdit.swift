@@ -89,7 +89,6 @@ package struct JSONEdit: Equatable, Sendable {
     package enum Failure: Error, Equatable {
         /// There is no document, and the first edit does not create one.
         case noDocument
-        /// The text is not JSON.
         case notJSON
         /// An edit is impossible; the steps are counted from 1.
         case step(Int, String)
@@ -276,7 +275,6 @@ extension JSONDocument {
         }
     }
 
-    /// The elements of an array that equal one of the values.
     fileprivate func elements(of array: Int, equalToAny values: [JSONText]) -> Set<Int> {
         Self.with(values: values) { given in
             let wanted = given.elementsByHash(of: Self.root)

@@ -98,7 +98,6 @@ package struct JSONText: Equatable, Sendable {
         }
     }
 
-    /// Returns nil if the text is not JSON.
     package init?(_ text: String) {
         var text = text
         guard let value = text.withUTF8({ try? JSONText(parsing: UnsafeRawBufferPointer($0)) }) else { return nil }
@@ -108,7 +107,6 @@ package struct JSONText: Equatable, Sendable {
     /// A text that is known to be JSON without white space.
     init(trusted bytes: [UInt8]) { self.bytes = bytes }
 
-    /// A string as JSON.
     package static func quoted(_ text: String) -> JSONText {
         var writer = TextWriter()
         defer { writer.free() }
@@ -116,7 +114,6 @@ package struct JSONText: Equatable, Sendable {
         return JSONText(trusted: [UInt8](writer.bytes))
     }
 
-    /// The text of an array.
     package static func array(_ values: [some Collection<UInt8>]) -> [UInt8] {
         [UInt8(ascii: "[")] + values.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")]
     }
@@ -159,7 +156,6 @@ package enum JSONNumber {
 }
 
 extension JSONText {
-    /// The text of a string.
     package var string: String {
         bytes.withUnsafeBytes { JSONDocument($0)?.string(JSONDocument.root) ?? "" }
     }

@@ -17,7 +17,6 @@ final class RedisLink: LinkEvents {
     private var lastError: OriginError?
     /// The number of the connection that is up.
     private var number = 0
-    /// The tasks that wait for the connection.
     private var waiting = Deque<RedisTask>()
 
     /// - Parameter isKept: whether to open the connection again after a loss.
@@ -142,13 +141,11 @@ final class RedisLink: LinkEvents {
 
     // MARK: Errors
 
-    /// Returns the error of an exchange.
     private func error(_ failure: WireFailure, limit: Int = 0) -> OriginError {
         if case .closedByClient = failure.kind { return .closed }
         return lastError ?? (limit > 0 ? .timedOut(milliseconds: limit) : describe(failure))
     }
 
-    /// Returns the error of a connection.
     private func describe(_ failure: WireFailure) -> OriginError {
         var reason: String
         switch failure.kind {

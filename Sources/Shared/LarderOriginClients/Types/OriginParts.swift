@@ -13,7 +13,6 @@ final class OriginParts: @unchecked Sendable {
 
     /// The maximum number of parts. A cluster has at most about a thousand servers.
     static let most = 2048
-    /// The number of slots in a cluster.
     static let slotCount = 16_384
 
     private let parts: UnsafeMutablePointer<Part>
@@ -60,7 +59,6 @@ final class OriginParts: @unchecked Sendable {
 
     func slotEpoch(_ slot: Int) -> UInt32 { slots[slot].load(ordering: .relaxed) }
 
-    /// Ends the epoch of a slot.
     func endEpoch(ofSlot slot: Int) { slots[slot].wrappingAdd(1, ordering: .releasing) }
 
     func isAnyTrusted(now: Int64) -> Bool {

@@ -92,7 +92,6 @@ package struct ProcessStart {
     }
 }
 
-/// How a process ended.
 package enum ProcessEnd: Equatable, Sendable {
     case exited(Int32)
     case killed(signal: Int32)

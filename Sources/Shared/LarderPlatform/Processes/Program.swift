@@ -36,7 +36,6 @@ package enum MachineStart {
     }()
 }
 
-/// The memory of this process.
 package struct ProcessMemory {
     package let residentBytes: Int
     /// The resident memory without mapped files, which the system can drop at any time.

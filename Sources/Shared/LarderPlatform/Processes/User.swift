@@ -1,4 +1,3 @@
-/// Users of the system.
 package enum User {
     // The size of the buffer for one entry of the user database: 64 KiB, far more than an entry usually needs.
     private static let bufferBytes = 1 << 16
@@ -53,9 +52,7 @@ package enum User {
     }
 }
 
-/// Groups of users.
 package enum Group {
-    /// Returns the number of the group with this name; nil if there is none.
     package static func number(of name: String) -> gid_t? {
         var entry = group()
         var found: UnsafeMutablePointer<group>?

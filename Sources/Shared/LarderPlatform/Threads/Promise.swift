@@ -51,7 +51,6 @@ extension Task where Success == Void, Failure == Never {
 ///
 /// Thread-safe. `@unchecked Sendable`: ``promises`` is guarded by ``lock``.
 package final class WaitingTasks<Value: Sendable>: @unchecked Sendable {
-    /// The lock of the object.
     package let lock = Lock()
     /// Only the thread that removes a promise sets it.
     package var promises = Deque<Promise<Value>>()

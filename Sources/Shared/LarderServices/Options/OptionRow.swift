@@ -43,7 +43,6 @@ package struct OptionRow<Target>: Sendable {
         self.take = take
     }
 
-    /// The options `--help` and `--version`.
     package static func telling(help: @escaping Take, version: @escaping Take) -> [OptionRow] {
         [
             OptionRow("--help", nil, ["print this help"], short: "-h", take: help),
@@ -74,7 +73,6 @@ package struct OptionRow<Target>: Sendable {
     /// Whether the word after the option is its value.
     package var takesNextWord: Bool { form == .value }
 
-    /// Whether the value is the name of a file.
     package var takesPath: Bool { takesNextWord && ["PATH", "FILE", "DIRECTORY"].contains(value) }
 
     /// Stores a value. Adds the option's name to errors of other types.
@@ -99,6 +97,5 @@ package struct OptionRow<Target>: Sendable {
         }
     }
 
-    /// The option as an item of a manual page.
     package var manualItem: String { ManualPage.item(fullUsage, help) }
 }

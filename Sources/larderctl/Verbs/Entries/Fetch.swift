@@ -37,7 +37,6 @@ extension Verb {
     ) { arguments, context in try FetchCall(arguments, context).run() }
 }
 
-/// One call of the verb `fetch`.
 private struct FetchCall {
     private static let longest: Int64 = 86_400_000
 

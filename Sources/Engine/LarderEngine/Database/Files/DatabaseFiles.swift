@@ -27,7 +27,6 @@ struct DatabaseFiles: Sendable {
     func epochPath(_ epoch: UInt64) -> String { directory + "/\(epoch)" }
     var byteCount: Int { FileSystem.size(directory) }
 
-    /// The content of the directory.
     var found: DatabaseDirectory { DatabaseDirectory(directory) }
 
     // MARK: POINTER
@@ -107,7 +106,6 @@ struct DatabaseFiles: Sendable {
 
     // MARK: Epochs
 
-    /// Opens the epoch that `pointer` names.
     func open(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
         let path = epochPath(pointer.epoch)
         try renewCurrent(path)

@@ -16,7 +16,6 @@ package struct CheckProblem: Hashable, Sendable {
     /// How to fix it.
     package let remedy: String
 
-    /// The place of problems with a database.
     static func place(ofDatabase name: String) -> String {
         name == DatabaseName.ledger ? "the ledger" : "database '\(name)'"
     }

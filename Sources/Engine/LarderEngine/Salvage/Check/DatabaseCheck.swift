@@ -1,7 +1,6 @@
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// Checks the files of one database.
 struct DatabaseCheck {
     let directory: String
     let name: String

@@ -23,7 +23,6 @@ struct IndexComparison {
     struct Missing {
         /// The hashes of the records that have not expired.
         var hashes: [UInt64] = []
-        /// The number of expired records.
         var expired = 0
     }
 

@@ -53,7 +53,6 @@ extension CommandError {
 }
 
 extension JSONDocument {
-    /// Finds the values of a path.
     func values(_ path: JSONPath) throws(CommandError) -> [Int] {
         do throws(JSONPath.TooManyVisits) { return try path.find(in: self) } catch { throw .tooManyVisits }
     }

@@ -261,7 +261,6 @@ extension Record {
 }
 
 extension JSONDocument {
-    /// An array that contains values, as a text.
     fileprivate func array(_ values: [Int]) -> [UInt8] { JSONText.array(values.map { bytes($0) }) }
 
     /// The index of the first element that equals `wanted`, from `start` up to but not including `end`. Negative

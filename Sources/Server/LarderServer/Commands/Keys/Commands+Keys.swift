@@ -116,7 +116,6 @@ extension CommandTable {
         return UInt64(String(decoding: bytes, as: UTF8.self))
     }
 
-    /// The options of SCAN.
     private struct Scan: Sendable {
         private var pattern = GlobPattern(Array("*".utf8))
         private var count = 10

@@ -103,7 +103,6 @@ extension Call {
     }
 }
 
-/// The arguments of CHANGES.
 struct ChangesWords: Sendable {
     private(set) var position = FeedPosition.beginning
     private(set) var options = FeedOptions()

@@ -58,7 +58,6 @@ extension CommandTable {
         return Int(min(value, Int64(most)))
     }
 
-    /// The options of ENTRIES.
     private struct EntryStep: Sendable {
         private var after: [UInt8]?
         private var limits = FeedOptions()
