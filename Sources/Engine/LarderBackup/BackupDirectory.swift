@@ -31,9 +31,7 @@ package struct BackupDirectory {
             throw .damaged(noList(path))
         }
         let names = try BackupDirectory(path).names()
-        guard let newest = names.last else {
-            throw .noBackup("\(path) is neither a backup nor a directory of backups")
-        }
+        guard let newest = names.last else { throw .noBackup("\(path) is neither a backup nor a directory of backups") }
         if try hasList(path + "/" + newest) { return path + "/" + newest }
         for name in names.reversed() where try hasList(path + "/" + name) {
             throw .damaged(noList(path + "/" + newest) + "; to use the previous one, specify \(path)/\(name)")

@@ -54,9 +54,7 @@ package struct BackupReader {
 
     /// Compares a file's digest with that in the backup's list. Returns a description of the difference;
     /// nil if there is none.
-    static func problem(
-        _ name: String, _ file: FileDigest, _ found: FileDigest
-    ) -> String? {
+    static func problem(_ name: String, _ file: FileDigest, _ found: FileDigest) -> String? {
         if found.byteCount != file.byteCount {
             return "\(name) has \(found.byteCount) bytes instead of \(file.byteCount)"
         }

@@ -45,8 +45,7 @@ struct Restoration: ~Copyable {
     /// Returns why a directory cannot be renamed to `place`; nil if it can.
     private static func obstacle(at place: String, _ name: String) throws(FileError) -> String? {
         if name == "." || name == ".." {
-            return
-                "a larder cannot be restored to '\(name)': the path must end with the name of the new directory"
+            return "a larder cannot be restored to '\(name)': the path must end with the name of the new directory"
         }
         guard let status = try FileSystem.linkStatus(place) else { return nil }
         switch status.st_mode & S_IFMT {

@@ -44,9 +44,7 @@ package struct ManifestScan: Hashable, Sendable {
     package var isUsable: Bool { hasLogNumber && nextFileNumber > 0 && hasLastSequence }
 
     /// Whether LevelDB needs the log with this number when it opens.
-    package func needs(log number: UInt64) -> Bool {
-        number >= logNumber || number == previousLogNumber && number != 0
-    }
+    package func needs(log number: UInt64) -> Bool { number >= logNumber || number == previousLogNumber && number != 0 }
 
     // MARK: Reading
 

@@ -168,9 +168,7 @@ struct LiveRows {
         rows.insert(row.position, at: index)
         keep(row)
         if index < window.upperBound {
-            if rows.count > window.upperBound {
-                steps.append(.out(key: rows[window.upperBound].key, .moved))
-            }
+            if rows.count > window.upperBound { steps.append(.out(key: rows[window.upperBound].key, .moved)) }
             if index >= window.lowerBound {
                 steps.append(.set(key: row.key, index: index - window.lowerBound))
             } else if rows.count > window.lowerBound {

@@ -306,9 +306,7 @@ package struct QueryRun: ~Copyable {
         case stale
     }
 
-    private mutating func look(
-        at candidate: CandidateBatch.Candidate, _ number: Int
-    ) throws(QueryFailure) -> Look {
+    private mutating func look(at candidate: CandidateBatch.Candidate, _ number: Int) throws(QueryFailure) -> Look {
         switch candidate.found {
         case .absent: return .stale
         case .entry(let entry): return try look(at: candidate.term, entry, number)
@@ -450,9 +448,7 @@ package struct QueryRun: ~Copyable {
 
     /// Evaluates the condition on an entry, and adds it to the result.
     /// - Returns: false if the entry follows the kept rows.
-    private mutating func examine(
-        _ facts: QueryFacts, _ payload: UnsafeRawBufferPointer
-    ) throws(QueryFailure) -> Bool {
+    private mutating func examine(_ facts: QueryFacts, _ payload: UnsafeRawBufferPointer) throws(QueryFailure) -> Bool {
         examined += 1
         let isKept: Bool
         do throws(QueryError) { isKept = try add(facts, payload) } catch { throw .refused(error.text) }
@@ -574,7 +570,5 @@ package struct QueryRun: ~Copyable {
 }
 
 extension QueryFacts {
-    fileprivate init(_ entry: EntryView) {
-        self.init(key: entry.key, stored: entry.storedAt, expires: entry.deadline)
-    }
+    fileprivate init(_ entry: EntryView) { self.init(key: entry.key, stored: entry.storedAt, expires: entry.deadline) }
 }

@@ -80,9 +80,7 @@ private struct RunningEdit<Value: Codable> {
         return (model, write)
     }
 
-    private func failure(
-        _ code: LarderError.Code, _ message: String, _ underlying: (any Error)? = nil
-    ) -> LarderError {
+    private func failure(_ code: LarderError.Code, _ message: String, _ underlying: (any Error)? = nil) -> LarderError {
         LarderError(
             code, message, operation: "edit", database: cache.name, key: key.description, underlying: underlying)
     }

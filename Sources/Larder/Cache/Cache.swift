@@ -110,9 +110,7 @@ public final class Cache: CacheReading {
         try await self.init(named: name, policy: .seconds(seconds), directory: directory, options: options)
     }
 
-    init(_ opened: Opened) {
-        (source, directory) = opened
-    }
+    init(_ opened: Opened) { (source, directory) = opened }
 
     /// An open database, from which a cache is created.
     typealias Opened = (source: CacheSource, directory: String)

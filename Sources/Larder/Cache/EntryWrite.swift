@@ -32,9 +32,7 @@ struct EntryWrite: Sendable {
     var durability: Durability?
 
     /// Creates a change that removes an entry.
-    init(removing key: Key) {
-        (self.key, payload, codec, policy) = (key, nil, .raw, .governed)
-    }
+    init(removing key: Key) { (self.key, payload, codec, policy) = (key, nil, .raw, .governed) }
 
     /// Creates a change that stores an encoded value.
     /// - Parameters:

@@ -64,9 +64,7 @@ extension OriginCache {
         return !trust.isValid(answered.ticket, Array(key.bytes))
     }
 
-    func refreshAhead<Value: Codable & Sendable>(
-        _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions
-    ) {
+    func refreshAhead<Value: Codable & Sendable>(_ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions) {
         guard options.refreshesAhead, options.source == .cacheElseOrigin, !limiter.isResting,
             let backend: OriginFetch<Value> = try? backend(key, isCounted: true),
             let checked = try? CheckedFetch(options, backend.name)

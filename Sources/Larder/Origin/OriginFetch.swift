@@ -46,9 +46,7 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
             return await base.release(token: token, .absent(milliseconds: max(1, options.absent)))
         }
         guard let policy = cache.policy(options.policy, lifetime: answered.answer.lifetime, since: answered.sentAt)
-        else {
-            return await base.release(token: token, .open)
-        }
+        else { return await base.release(token: token, .open) }
         let write = try EntryWrite(
             .bytes(bytes), answered.answer.codec, base.key, policy, cache.tags(options.tags), cache.cache.name)
         try await base.store(write, token)

@@ -156,9 +156,7 @@ final class OriginLimiter: Sendable {
 }
 
 extension OriginLimiter.State {
-    fileprivate mutating func count(
-        _ ending: OriginLimiter.Ending, _ call: Int, _ question: [[UInt8]]?, now: Int64
-    ) {
+    fileprivate mutating func count(_ ending: OriginLimiter.Ending, _ call: Int, _ question: [[UInt8]]?, now: Int64) {
         let isProbe = probe == call
         if isProbe { probe = nil }
         switch ending {

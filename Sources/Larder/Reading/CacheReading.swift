@@ -176,9 +176,7 @@ extension CacheReading {
     public func count() throws(LarderError) -> Int {
         let source = source
         return try source.whileOpen("count") { (_) throws(LarderError) in
-            guard let snapshot = source.snapshot else {
-                return try source.database.count(includingExpired: false)
-            }
+            guard let snapshot = source.snapshot else { return try source.database.count(includingExpired: false) }
             return try snapshot.count(includingExpired: false)
         }
     }

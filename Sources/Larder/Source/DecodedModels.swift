@@ -138,9 +138,7 @@ extension CacheSource {
 
     /// Returns the state of a key in memory: its fresh entry, and the version to which a decoded model can be attached;
     /// or no entry and 0. Returns nil if the disk must be read, or a commit is pending.
-    func known(
-        _ key: Key, _ operation: String = "get"
-    ) throws(LarderError) -> (record: Record?, version: UInt64)? {
+    func known(_ key: Key, _ operation: String = "get") throws(LarderError) -> (record: Record?, version: UInt64)? {
         guard snapshot == nil else { return nil }
         return try whileOpen(operation) { (engine) throws(LarderError) in
             var ticket = CommitTicket.none

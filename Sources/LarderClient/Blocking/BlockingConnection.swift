@@ -71,9 +71,7 @@ package final class BlockingConnection {
 
     /// Sends requests. Passes their replies, and then all lines or messages that follow, to `visit`.
     /// - Parameter visit: called with each reply, line or message.
-    func stream<Failure: Error>(
-        _ request: [UInt8], _ visit: (RESPValue) throws(Failure) -> Void
-    ) throws -> Never {
+    func stream<Failure: Error>(_ request: [UInt8], _ visit: (RESPValue) throws(Failure) -> Void) throws -> Never {
         var sent = 0
         while sent < request.count { sent += try socket.sendSome(request, from: sent) }
         while true {

@@ -25,9 +25,7 @@ extension RemoteCache {
             return models.merging(try await valuesToKeep(missing, near, tokens)) { $1 }
         }
         let found = try await store.perform(.getAll(missing.map(\.keyBytes)))
-        for (key, bytes) in zip(missing, found) {
-            models[key] = try await decoded(bytes, key.keyBytes)
-        }
+        for (key, bytes) in zip(missing, found) { models[key] = try await decoded(bytes, key.keyBytes) }
         return models
     }
 
@@ -141,9 +139,7 @@ extension RemoteCache {
     // MARK: The database
 
     /// Returns the database's policy, which applies to entries without a policy of their own.
-    public func policy() async throws(LarderClientError) -> UpdatePolicy {
-        try await store.perform(.updatePolicy)
-    }
+    public func policy() async throws(LarderClientError) -> UpdatePolicy { try await store.perform(.updatePolicy) }
 
     /// Changes the database's policy. This also affects existing entries that follow the policy, but does not revive
     /// expired ones.

@@ -69,9 +69,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         return answers
     }
 
-    private static func askRedis(
-        _ backends: [Self], _ maxAge: Int64?
-    ) async -> [Result<FetchReply<Value>, any Error>] {
+    private static func askRedis(_ backends: [Self], _ maxAge: Int64?) async -> [Result<FetchReply<Value>, any Error>] {
         var answers: [Result<FetchReply<Value>, any Error>] = []
         for backend in backends {
             do {

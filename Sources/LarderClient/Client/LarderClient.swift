@@ -161,9 +161,7 @@ public final class LarderClient: Sendable {
     /// most ``ClientOptions/timeoutMilliseconds``.
     /// - Throws: errors of `body`; `noDaemon`, `timeout` and similar errors if no connection can be made.
     @discardableResult
-    public func withConnection<Result>(
-        _ body: (OwnConnection) async throws -> Result
-    ) async throws -> Result {
+    public func withConnection<Result>(_ body: (OwnConnection) async throws -> Result) async throws -> Result {
         try await core.own.ownConnections.withOwnConnection(body)
     }
     // MARK: The whole larder

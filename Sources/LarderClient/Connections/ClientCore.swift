@@ -140,9 +140,7 @@ final class DatabaseStore: LinkEvents, Sendable {
     }
 
     /// Whether no call is running, no request waits for its reply, and no separate connection is in use.
-    var isIdle: Bool {
-        calls.isEmpty && links.allSatisfy(\.isIdle) && fetchLink.isIdle && ownConnections.isIdle
-    }
+    var isIdle: Bool { calls.isEmpty && links.allSatisfy(\.isIdle) && fetchLink.isIdle && ownConnections.isIdle }
 
     func close() {
         for link in links { link.close() }

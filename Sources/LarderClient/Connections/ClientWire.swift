@@ -106,9 +106,7 @@ extension WireFailure {
     /// Returns the error for callers.
     /// - Parameter limit: the time limit, in milliseconds, for the message.
     func error(socketPath: String, operation: String, limit: Int) -> LarderClientError {
-        if let finalError {
-            return .server(finalError, operation: operation)
-        }
+        if let finalError { return .server(finalError, operation: operation) }
         let (code, message): (LarderClientError.Code, String)
         switch kind {
         case .noDaemon:
@@ -173,9 +171,7 @@ extension Handshake {
     }
 
     /// Returns the error for a database that the server refuses to select.
-    static func notSelected(
-        _ database: String, _ refusal: String, operation: String = "SELECT"
-    ) -> LarderClientError {
+    static func notSelected(_ database: String, _ refusal: String, operation: String = "SELECT") -> LarderClientError {
         var message = "the database '\(printableKey(database.utf8))' cannot be selected: \(refusal)"
         // Redis's text does not mention the valid range.
         if refusal.contains("DB index") || refusal.contains("not an integer") {

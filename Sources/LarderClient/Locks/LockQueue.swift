@@ -237,9 +237,7 @@ struct LockQueue: Sendable {
     /// If the lock still belongs to this holder, extends it by its duration from now.
     /// - Returns: whether the lock still belongs to this holder; nil without an answer from the daemon.
     func renew() async -> Bool? {
-        guard let call = try? call(.renewLock, [name.key], ["\(milliseconds)"], mayRepeat: true) else {
-            return nil
-        }
+        guard let call = try? call(.renewLock, [name.key], ["\(milliseconds)"], mayRepeat: true) else { return nil }
         return await answer(call)
     }
 

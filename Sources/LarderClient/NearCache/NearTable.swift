@@ -128,9 +128,7 @@ struct NearTable {
         return boxes[index]
     }
 
-    mutating func insert(
-        _ key: [UInt8], _ box: AnyObject, _ type: NearIdentity, deadline: Int64, valueBytes: Int
-    ) {
+    mutating func insert(_ key: [UInt8], _ box: AnyObject, _ type: NearIdentity, deadline: Int64, valueBytes: Int) {
         _ = key.withUnsafeBytes { remove($0) }
         let size = key.count + valueBytes + Self.overheadBytes
         guard size <= bytesMax else { return }

@@ -72,9 +72,7 @@ struct FeedReply {
     }
 
     /// Returns the command that requests changes.
-    static func words(
-        since position: String, prefix: [UInt8], count: Int, blockMilliseconds: Int
-    ) -> [[UInt8]] {
+    static func words(since position: String, prefix: [UInt8], count: Int, blockMilliseconds: Int) -> [[UInt8]] {
         var words = wordList("CHANGES", "SINCE", position, "COUNT", "\(count)")
         if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
         if blockMilliseconds > 0 { words += wordList("BLOCK", "\(blockMilliseconds)") }

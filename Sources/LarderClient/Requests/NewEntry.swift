@@ -33,9 +33,7 @@ struct NewEntry: Sendable {
     }
 
     /// Returns whether both entries are stored with the same options.
-    func hasOptions(of other: NewEntry) -> Bool {
-        policy == other.policy && tags == other.tags && codec == other.codec
-    }
+    func hasOptions(of other: NewEntry) -> Bool { policy == other.policy && tags == other.tags && codec == other.codec }
 
     /// Returns the request that stores the entry. Its result is whether the condition held.
     /// - Parameters:

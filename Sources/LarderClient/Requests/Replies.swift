@@ -125,9 +125,7 @@ struct ReplyFields {
     private var values: [String: RESPValue] = [:]
 
     init(_ reply: RESPValue, of operation: String) throws(LarderClientError) {
-        guard let pairs = reply.pairs else {
-            throw LarderClientError.unexpectedReply(to: operation, "a map")
-        }
+        guard let pairs = reply.pairs else { throw LarderClientError.unexpectedReply(to: operation, "a map") }
         self.operation = operation
         for pair in pairs {
             guard let name = pair.key.string else { continue }

@@ -36,9 +36,7 @@ public final class Subscription: AsyncSequence, Sendable {
         /// Returns the next message; nil when the subscription has ended or the task was cancelled.
         /// - Throws: ``LarderClientError``, `server`, if the daemon refuses to subscribe again after the connection was
         ///   lost.
-        public mutating func next() async throws -> ChannelMessage? {
-            try await subscription.buffer.next()
-        }
+        public mutating func next() async throws -> ChannelMessage? { try await subscription.buffer.next() }
     }
 }
 

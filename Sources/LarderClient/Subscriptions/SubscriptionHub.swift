@@ -140,9 +140,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         }
         guard let begun else { throw closedError }
         let replies = try await begun.link.outcome(of: begun.exchange)
-        if let text = replies.lazy.compactMap(\.errorMessage).first {
-            throw .server(text, operation: "SUBSCRIBE")
-        }
+        if let text = replies.lazy.compactMap(\.errorMessage).first { throw .server(text, operation: "SUBSCRIBE") }
     }
 
     private var closedError: LarderClientError {

@@ -80,9 +80,7 @@ extension CommandMetadata {
     /// Returns the positions of the words that name databases, each with the level that the user needs in that
     /// database.
     /// - Parameter isWord: compares a word of the call with a word in capitals, ignoring case.
-    package func namedDatabases(
-        count: Int, isWord: (Int, StaticString) -> Bool
-    ) -> [(word: Int, level: AccessLevel)] {
+    package func namedDatabases(count: Int, isWord: (Int, StaticString) -> Bool) -> [(word: Int, level: AccessLevel)] {
         switch database {
         case .none, .all: return []
         case .selected: return count > 1 ? [(1, .read)] : []

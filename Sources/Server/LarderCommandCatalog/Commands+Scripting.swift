@@ -4,8 +4,7 @@ extension CommandMetadata {
         .eval, .evalsha, .evalRO, .evalshaRO, .script, .fcall, .fcallRO, .function,
     ]
 
-    static let scriptWritesNote =
-        "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE"
+    static let scriptWritesNote = "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE"
     static let scriptReadsNote = "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS"
 
     private static let scripts = CommandFamily(

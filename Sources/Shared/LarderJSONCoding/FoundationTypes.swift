@@ -22,9 +22,7 @@ extension TextWriter {
         append(quoting: unsafeBitCast(value, to: Data.self).base64EncodedString())
     }
 
-    mutating func append<Value>(url value: Value) {
-        append(quoting: unsafeBitCast(value, to: URL.self).absoluteString)
-    }
+    mutating func append<Value>(url value: Value) { append(quoting: unsafeBitCast(value, to: URL.self).absoluteString) }
 
     mutating func append<Value>(uuid value: Value) {
         reserve(38)

@@ -18,9 +18,7 @@ enum NumberText {
     }
 
     /// Returns the nearest number; nil if the text's number is too large, or so small that it would become zero.
-    static func real<Value: ExactPowers>(
-        _ text: UnsafeBufferPointer<UInt8>, _ type: Value.Type
-    ) -> Value? {
+    static func real<Value: ExactPowers>(_ text: UnsafeBufferPointer<UInt8>, _ type: Value.Type) -> Value? {
         let decimal = Decimal(text)
         // Integers and powers of ten in these ranges are exact, so there is only one rounding (Clinger 1990).
         if decimal.isExact, decimal.digits <= Value.exactIntegersMax, abs(decimal.exponent) < Value.exactPowers.count {

@@ -89,9 +89,7 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
     mutating func decode(_ type: String.Type) throws -> String { try take(type) { try $0.string($1, $2, $3) } }
     mutating func decode(_ type: Double.Type) throws -> Double { try take(type) { try $0.real($1, type, $2, $3) } }
     mutating func decode(_ type: Float.Type) throws -> Float { try take(type) { try $0.real($1, type, $2, $3) } }
-    mutating func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
-        try integer(type)
-    }
+    mutating func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value { try integer(type) }
     // The protocol has default implementations of these functions, which Swift prefers to a generic function.
     mutating func decode(_ type: Int128.Type) throws -> Int128 { try integer(type) }
     mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try integer(type) }

@@ -17,9 +17,7 @@ struct ValueReader: Decoder {
         KeyedDecodingContainer(try KeyedReader<Key>(state, Int(node), place, nil))
     }
 
-    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        try UnkeyedReader(state, Int(node), place, nil)
-    }
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer { try UnkeyedReader(state, Int(node), place, nil) }
 
     func singleValueContainer() -> any SingleValueDecodingContainer { self }
 }

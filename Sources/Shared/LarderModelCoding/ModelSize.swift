@@ -31,9 +31,7 @@ package struct ModelSize {
         let isSwollen = walk.bytes > 2 * counted + 4_096
         if isSwollen { UndercountedTypes.note(Model.self) }
         // Prefer the decoder's count, unless it is known to be wrong for this type.
-        if isSwollen || traversal == .always {
-            bytes = walk.isOver ? nil : max(walk.bytes, counted)
-        }
+        if isSwollen || traversal == .always { bytes = walk.isOver ? nil : max(walk.bytes, counted) }
     }
 
     /// Sets the size by traversing a model.

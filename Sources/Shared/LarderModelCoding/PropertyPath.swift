@@ -9,9 +9,7 @@ package enum PropertyPath {
         let prefix = "\\\(type(of: property).rootType)."
         let names = description.dropFirst(prefix.count).replacing("?", with: "").replacing("!", with: "")
         guard description.hasPrefix(prefix), !names.isEmpty, names != "self", !names.contains("<"), !names.contains("(")
-        else {
-            return nil
-        }
+        else { return nil }
         return String(names)
     }
 }

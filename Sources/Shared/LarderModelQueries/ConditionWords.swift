@@ -124,9 +124,7 @@ extension ModelCodec {
         }
         let text = try operand(value)
         guard text.isOfEmptyArrays, let array = value as? any Collection, holdsArrays(array)
-        else {
-            return text
-        }
+        else { return text }
         throw ImpossibleQuery(message: "\(value) may also equal an element of the array; use a predicate")
     }
 
@@ -140,9 +138,7 @@ extension ModelCodec {
             guard let document = JSONDocument(text) else { return nil }
             return QueryPlace(document, JSONDocument.root)
         }
-        guard let place else {
-            throw ImpossibleQuery(message: "\(value) is not a place: \(QueryPlace.form)")
-        }
+        guard let place else { throw ImpossibleQuery(message: "\(value) is not a place: \(QueryPlace.form)") }
         return QueryWord.list("\(place.longitude)", "\(place.latitude)")
     }
 

@@ -238,9 +238,7 @@ private struct LiveList<Model: Codable & Sendable>: Sendable {
     private var rows: [ModelRow<Model>] = []
     private var isBegun = false
 
-    mutating func apply(
-        _ events: [LiveEvent], _ runner: QueryRunner<some Error>
-    ) throws -> LiveChange<Model> {
+    mutating func apply(_ events: [LiveEvent], _ runner: QueryRunner<some Error>) throws -> LiveChange<Model> {
         var touched: Set<[UInt8]> = []
         var reasons: [[UInt8]: LiveReason] = [:]
         var isReset = false

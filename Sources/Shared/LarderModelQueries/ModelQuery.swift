@@ -180,9 +180,7 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
         _ output: [[UInt8]], skip: Int, limit: Int?, after cursor: [UInt8]?
     ) throws(Source.QueryFailure) -> [[UInt8]] {
         if let problem { throw runner.failure(.invalid(problem)) }
-        guard runner.codec.codec == .json else {
-            throw runner.failure(.invalid(runner.codec.notJSON))
-        }
+        guard runner.codec.codec == .json else { throw runner.failure(.invalid(runner.codec.notJSON)) }
         var words = output
         if !conditions.isEmpty { words += QueryWord.list("WHERE") + ConditionWords.all(conditions).words }
         if !order.isEmpty { words += QueryWord.list("SORT") + order }

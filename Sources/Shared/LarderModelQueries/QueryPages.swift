@@ -79,9 +79,7 @@ struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
     }
 
     private func words() throws(Failure) -> [[UInt8]] {
-        if isSingle {
-            return try query.words(output.words, skip: skipCount, limit: query.limitCount, after: cursor)
-        }
+        if isSingle { return try query.words(output.words, skip: skipCount, limit: query.limitCount, after: cursor) }
         let (output, skip) = isFiltered ? ([], 0) : (output.words, skipCount)
         return try query.words(output, skip: skip, limit: pageRows, after: cursor)
     }

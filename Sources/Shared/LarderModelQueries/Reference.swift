@@ -25,9 +25,7 @@ public struct Reference<Model: Codable & Sendable>: Codable, Hashable, Sendable 
     /// Refers to the entry of a key.
     public init(_ key: String) { self.key = key }
 
-    public init(from decoder: any Decoder) throws {
-        self.init(try decoder.singleValueContainer().decode(String.self))
-    }
+    public init(from decoder: any Decoder) throws { self.init(try decoder.singleValueContainer().decode(String.self)) }
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

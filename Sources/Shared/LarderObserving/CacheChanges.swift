@@ -84,9 +84,7 @@ public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
         public mutating func next() async throws -> DecodedChange<Value>? {
             var iterator = changes.changes.makeAsyncIterator()
             guard let change = try await iterator.next() else { return nil }
-            guard change.kind == .stored, let key = change.keyBytes else {
-                return DecodedChange(change, .success(nil))
-            }
+            guard change.kind == .stored, let key = change.keyBytes else { return DecodedChange(change, .success(nil)) }
             do {
                 return DecodedChange(change, .success(try await changes.read(key)))
             } catch {

@@ -87,9 +87,7 @@ package struct PendingChanges: MailboxContent {
         return false
     }
 
-    private mutating func drop() {
-        (places, keys, purgedTags, lastTagPurge, isPurged) = (Deque(), [:], 0, -1, false)
-    }
+    private mutating func drop() { (places, keys, purgedTags, lastTagPurge, isPurged) = (Deque(), [:], 0, -1, false) }
 
     // MARK: Taking
 

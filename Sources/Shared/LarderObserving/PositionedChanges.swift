@@ -29,9 +29,7 @@ public struct PositionedChanges<Value: Sendable>: AsyncSequence, Sendable {
 
     /// Waits for changes after a position. Returns a batch, and the position after the batch; nil at the end.
     package typealias Step =
-        @Sendable (ChangePosition) async throws -> (
-            changes: [PositionedChange<Value>], position: ChangePosition
-        )?
+        @Sendable (ChangePosition) async throws -> (changes: [PositionedChange<Value>], position: ChangePosition)?
 
     private let start: ChangePosition
     private let step: Step
@@ -166,9 +164,7 @@ public struct ChangePosition: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ChangePosition: Codable {
-    public init(from decoder: any Decoder) throws {
-        self.init(try decoder.singleValueContainer().decode(String.self))
-    }
+    public init(from decoder: any Decoder) throws { self.init(try decoder.singleValueContainer().decode(String.self)) }
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

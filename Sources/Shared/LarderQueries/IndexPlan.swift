@@ -50,9 +50,7 @@ package struct IndexPlan: Hashable, Sendable {
         }
 
         /// Whether all rows of a candidate, and of those after it, follow a row.
-        package func follows(
-            _ row: QueryPosition, term: [UInt8], key: [UInt8], _ definition: IndexDefinition
-        ) -> Bool {
+        package func follows(_ row: QueryPosition, term: [UInt8], key: [UInt8], _ definition: IndexDefinition) -> Bool {
             // All terms are equal, so the candidates have the order of their keys.
             if order.parts.isEmpty { return row.key.lexicographicallyPrecedes(key) }
             let (group, last) = (self.group(term, definition), self.group(row))

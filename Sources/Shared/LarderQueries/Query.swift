@@ -57,9 +57,7 @@ package struct Query: Hashable, Sendable {
     }
 
     /// - Parameter places: becomes the places of the clauses in `words`.
-    private init(
-        _ words: [[UInt8]], _ allowsComputed: Bool, _ places: inout [String: Range<Int>]
-    ) throws(QueryError) {
+    private init(_ words: [[UInt8]], _ allowsComputed: Bool, _ places: inout [String: Range<Int>]) throws(QueryError) {
         var words = QueryWords(words, allowsComputed: allowsComputed)
         try readOutput(&words)
         var cursor: [UInt8]?
@@ -121,9 +119,7 @@ package struct Query: Hashable, Sendable {
     }
 
     /// The JSON of the paths of SELECT, nil for missing values.
-    package func values(
-        of paths: [QueryPath], _ document: borrowing JSONDocument, _ facts: QueryFacts
-    ) -> [[UInt8]?] {
+    package func values(of paths: [QueryPath], _ document: borrowing JSONDocument, _ facts: QueryFacts) -> [[UInt8]?] {
         var values: [[UInt8]?] = []
         for path in paths {
             let isDistance = path.root == .distance

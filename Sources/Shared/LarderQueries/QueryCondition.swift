@@ -77,9 +77,7 @@ struct QueryWords {
     var isAtEnd: Bool { position == words.count }
 
     /// The next word in upper case, if it is ASCII; empty at the end.
-    var keyword: String {
-        isAtEnd ? "" : String(decoding: words[position], as: UTF8.self).uppercased()
-    }
+    var keyword: String { isAtEnd ? "" : String(decoding: words[position], as: UTF8.self).uppercased() }
 
     /// Skips the next word if it is a keyword.
     mutating func take(_ word: String) -> Bool {
@@ -97,9 +95,7 @@ struct QueryWords {
     }
 
     /// Where the error is, for its text.
-    private var after: String {
-        position == 0 ? "" : " after '" + Self.shown(words[position - 1]) + "'"
-    }
+    private var after: String { position == 0 ? "" : " after '" + Self.shown(words[position - 1]) + "'" }
 
     /// The error that something else was expected than the next word.
     func unexpected(_ what: String, _ names: [String] = []) -> QueryError {

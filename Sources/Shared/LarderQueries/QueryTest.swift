@@ -7,8 +7,7 @@ package enum QueryOperand: Hashable, Sendable {
     case container([UInt8])
 
     package init(_ document: borrowing JSONDocument, _ node: Int) {
-        self =
-            document.isContainer(node) ? .container(document.canonicalText(node)) : .scalar(document.value(node))
+        self = document.isContainer(node) ? .container(document.canonicalText(node)) : .scalar(document.value(node))
     }
 
     /// The value in the order of all values.
@@ -183,9 +182,7 @@ package enum QueryTest: Hashable, Sendable {
     }
 
     private func hasAll(_ operands: QueryOperands, _ document: borrowing JSONDocument, _ node: Int) -> Bool {
-        guard document.kind(node) == .array else {
-            return operands.count == 1 && operands.index(document, node) != nil
-        }
+        guard document.kind(node) == .array else { return operands.count == 1 && operands.index(document, node) != nil }
         var isFound = [Bool](repeating: false, count: operands.count)
         var left = operands.count
         document.forEachElement(node) { element in

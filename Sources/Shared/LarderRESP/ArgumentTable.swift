@@ -23,9 +23,7 @@ struct ArgumentTable: ~Copyable {
     /// The smallest capacity, in arguments. Freeing such a small table would save less than allocating it again costs.
     private static let keptCapacity = 8
 
-    init() {
-        slices = .allocate(capacity: 0)
-    }
+    init() { slices = .allocate(capacity: 0) }
 
     deinit {
         slices.deallocate()
@@ -45,9 +43,7 @@ struct ArgumentTable: ~Copyable {
         count += 1
     }
 
-    mutating func removeAll() {
-        count = 0
-    }
+    mutating func removeAll() { count = 0 }
 
     mutating func shrink() {
         let wanted = max(count, Self.keptCapacity)
@@ -102,9 +98,7 @@ package struct RequestHead {
     }
 
     /// The bytes CR LF as a number in the machine's byte order.
-    static var lineEnd: UInt16 {
-        UInt16(littleEndian: UInt16(ASCII.lineFeed) << 8 | UInt16(ASCII.carriageReturn))
-    }
+    static var lineEnd: UInt16 { UInt16(littleEndian: UInt16(ASCII.lineFeed) << 8 | UInt16(ASCII.carriageReturn)) }
 }
 
 // Fast access to the arguments of a command, for callers that read several of them.

@@ -23,9 +23,7 @@ package enum DecimalText {
             magnitude = sum
             index += 1
         }
-        if negative {
-            return magnitude <= Int64.min.magnitude ? Int64(truncatingIfNeeded: 0 &- magnitude) : nil
-        }
+        if negative { return magnitude <= Int64.min.magnitude ? Int64(truncatingIfNeeded: 0 &- magnitude) : nil }
         return Int64(exactly: magnitude)
     }
 
@@ -108,9 +106,7 @@ enum ASCII {
     static let plus = UInt8(ascii: "+")
 
     /// Whether the byte is white space, as defined by C's isspace in the C locale.
-    static func isSpace(_ byte: UInt8) -> Bool {
-        byte == space || (tab...carriageReturn).contains(byte)
-    }
+    static func isSpace(_ byte: UInt8) -> Bool { byte == space || (tab...carriageReturn).contains(byte) }
 
     /// Returns the value of a hexadecimal digit; nil for other bytes.
     static func hexValue(_ byte: UInt8) -> UInt8? {

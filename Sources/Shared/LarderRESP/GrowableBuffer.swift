@@ -22,9 +22,7 @@ struct GrowableBuffer: ~Copyable {
     /// An empty buffer frees its memory if its capacity is larger than this, in bytes (1 MiB).
     private static let keptBytesMax = 1 << 20
 
-    init() {
-        base = .allocate(byteCount: 0, alignment: Self.alignment)
-    }
+    init() { base = .allocate(byteCount: 0, alignment: Self.alignment) }
 
     deinit {
         (own?.base ?? base).deallocate()

@@ -27,9 +27,7 @@ package enum InlineWords {
     ///   - line: the line without its line end.
     ///   - offset: added to the position of each word in `words`.
     /// - Returns: false if quotes are unbalanced, or if anything but white space follows a closing quote.
-    static func split(
-        _ line: UnsafeMutableRawBufferPointer, offset: Int, into words: inout ArgumentTable
-    ) -> Bool {
+    static func split(_ line: UnsafeMutableRawBufferPointer, offset: Int, into words: inout ArgumentTable) -> Bool {
         var input = 0
         while true {
             while input < line.count, ASCII.isSpace(line[input]) { input += 1 }
@@ -93,9 +91,7 @@ package enum InlineWords {
         while input < line.count {
             let byte = line[input]
             if byte == ASCII.singleQuote { return closeQuote(line, at: &input) }
-            if byte == ASCII.backslash, input + 1 < line.count, line[input + 1] == ASCII.singleQuote {
-                input += 1
-            }
+            if byte == ASCII.backslash, input + 1 < line.count, line[input + 1] == ASCII.singleQuote { input += 1 }
             line[output] = line[input]
             output += 1
             input += 1

@@ -49,9 +49,7 @@ package struct ProtocolError: Error, Equatable, Sendable, CustomStringConvertibl
     /// The text of the error reply after `ERR `. Errors in requests have the same text as in Redis, if Redis has one.
     package let message: String
 
-    package init(_ message: String) {
-        self.message = "Protocol error: " + message
-    }
+    package init(_ message: String) { self.message = "Protocol error: " + message }
 
     package var description: String { message }
 }

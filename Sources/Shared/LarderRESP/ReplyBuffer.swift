@@ -37,19 +37,13 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
     }
 
     /// Removes the first `count` bytes after they were sent. Does not copy the rest.
-    package mutating func removeFirst(_ count: Int) {
-        buffer.consume(count)
-    }
+    package mutating func removeFirst(_ count: Int) { buffer.consume(count) }
 
     /// Removes the last `count` bytes, so that they are not sent.
-    package mutating func removeLast(_ count: Int) {
-        buffer.removeLast(count)
-    }
+    package mutating func removeLast(_ count: Int) { buffer.removeLast(count) }
 
     /// Removes all bytes.
-    package mutating func clear() {
-        buffer.consume(buffer.count)
-    }
+    package mutating func clear() { buffer.consume(buffer.count) }
 
     /// Removes all bytes and returns a copy of them.
     package mutating func take() -> [UInt8] {
@@ -59,9 +53,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
     }
 
     /// Frees unused memory. Copies the unsent bytes, so call it only for idle connections.
-    package mutating func reclaim() {
-        buffer.shrink()
-    }
+    package mutating func reclaim() { buffer.shrink() }
 
     // MARK: Simple types
 
@@ -82,19 +74,13 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         text.withUnsafeBytes { line(UInt8(ascii: "-"), $0) }
     }
 
-    package mutating func integer(_ value: Int64) {
-        header(UInt8(ascii: ":"), value)
-    }
+    package mutating func integer(_ value: Int64) { header(UInt8(ascii: ":"), value) }
 
-    package mutating func integer(_ value: Int) {
-        header(UInt8(ascii: ":"), Int64(value))
-    }
+    package mutating func integer(_ value: Int) { header(UInt8(ascii: ":"), Int64(value)) }
 
     // MARK: Strings
 
-    package mutating func bulk(_ bytes: UnsafeRawBufferPointer) {
-        string(UInt8(ascii: "$"), format: nil, bytes)
-    }
+    package mutating func bulk(_ bytes: UnsafeRawBufferPointer) { string(UInt8(ascii: "$"), format: nil, bytes) }
 
     package mutating func bulk(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { bulk($0) }
@@ -118,21 +104,15 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
     // MARK: Nothing
 
     /// Appends null in place of a value: the null bulk string in RESP2.
-    package mutating func null() {
-        raw(version == .two ? "$-1\r\n" : "_\r\n")
-    }
+    package mutating func null() { raw(version == .two ? "$-1\r\n" : "_\r\n") }
 
     /// Appends null in place of an array: the null array in RESP2.
-    package mutating func nullArray() {
-        raw(version == .two ? "*-1\r\n" : "_\r\n")
-    }
+    package mutating func nullArray() { raw(version == .two ? "*-1\r\n" : "_\r\n") }
 
     // MARK: Aggregates
 
     /// Appends the header of an array. `count` values must follow.
-    package mutating func array(count: Int) {
-        aggregate(UInt8(ascii: "*"), count)
-    }
+    package mutating func array(count: Int) { aggregate(UInt8(ascii: "*"), count) }
 
     /// Appends the header of a map. `count` keys must follow, each followed by its value. An array in RESP2.
     package mutating func map(count: Int) {
@@ -141,14 +121,10 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
     }
 
     /// Appends the header of a set. `count` values must follow. An array in RESP2.
-    package mutating func set(count: Int) {
-        aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: "~"), count)
-    }
+    package mutating func set(count: Int) { aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: "~"), count) }
 
     /// Appends the header of a push message. `count` values must follow. An array in RESP2.
-    package mutating func push(count: Int) {
-        aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: ">"), count)
-    }
+    package mutating func push(count: Int) { aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: ">"), count) }
 
     /// Appends a complete push message that is already encoded in RESP3. Its elements must be of types that RESP2 has
     /// too. An array in RESP2.
@@ -189,9 +165,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
     // MARK: Encoded bytes
 
     /// Appends encoded bytes.
-    package mutating func raw(_ bytes: UnsafeRawBufferPointer) {
-        buffer.append(bytes)
-    }
+    package mutating func raw(_ bytes: UnsafeRawBufferPointer) { buffer.append(bytes) }
 
     /// Appends encoded bytes.
     package mutating func raw(_ bytes: [UInt8]) {

@@ -69,14 +69,10 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     }
 
     /// Adds the first `count` bytes of the memory from ``writableSpace(atLeast:)`` to the received bytes.
-    package mutating func didWrite(_ count: Int) {
-        input.buffer.commit(count)
-    }
+    package mutating func didWrite(_ count: Int) { input.buffer.commit(count) }
 
     /// Adds a copy of received bytes.
-    package mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        input.buffer.append(bytes, expected: stringEnd)
-    }
+    package mutating func append(_ bytes: UnsafeRawBufferPointer) { input.buffer.append(bytes, expected: stringEnd) }
 
     /// Adds a copy of received bytes.
     package mutating func append(_ bytes: [UInt8]) {
@@ -117,9 +113,7 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     /// The number of bytes read to find lines, and the number of bytes moved in the buffer. Tests check that both are
     /// proportional to the number of received bytes.
-    package var work: (bytesExamined: Int, bytesMoved: Int) {
-        (input.bytesExamined, input.buffer.bytesMoved)
-    }
+    package var work: (bytesExamined: Int, bytesMoved: Int) { (input.bytesExamined, input.buffer.bytesMoved) }
 }
 
 // MARK: - Parsing

@@ -51,14 +51,10 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     }
 
     /// Adds the first `count` bytes of the memory from ``writableSpace(atLeast:)`` to the received bytes.
-    package mutating func didWrite(_ count: Int) {
-        input.buffer.commit(count)
-    }
+    package mutating func didWrite(_ count: Int) { input.buffer.commit(count) }
 
     /// Adds a copy of received bytes.
-    package mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        input.buffer.append(bytes, expected: requestEnd)
-    }
+    package mutating func append(_ bytes: UnsafeRawBufferPointer) { input.buffer.append(bytes, expected: requestEnd) }
 
     /// Adds a copy of received bytes.
     package mutating func append(_ bytes: [UInt8]) {
@@ -67,20 +63,14 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// Adds received bytes, without copying them if the parser has no other bytes. Until ``endBorrowing()``, the caller
     /// must not change the memory or add other bytes. The parser itself replaces escapes in this memory.
-    package mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer) {
-        input.borrow(bytes, expected: requestEnd)
-    }
+    package mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer) { input.borrow(bytes, expected: requestEnd) }
 
     /// Copies the bytes from ``borrow(_:)`` that are not consumed yet, including the current command. Pointers to the
     /// command's arguments become invalid. Does nothing if no bytes are borrowed.
-    package mutating func endBorrowing() {
-        input.buffer.endBorrowing(expected: requestEnd)
-    }
+    package mutating func endBorrowing() { input.buffer.endBorrowing(expected: requestEnd) }
 
     /// The position of the end of the current bulk string; 0 if none is being read.
-    private var requestEnd: Int {
-        phase == .bulkBody ? input.cursor + bulkLength + 2 : 0
-    }
+    private var requestEnd: Int { phase == .bulkBody ? input.cursor + bulkLength + 2 : 0 }
 
     // MARK: Commands out
 
@@ -179,14 +169,10 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     // MARK: Memory
 
     /// The number of received bytes that are not part of a command returned by ``next()``.
-    package var bufferedBytes: Int {
-        phase == .complete ? input.available : input.buffer.count
-    }
+    package var bufferedBytes: Int { phase == .complete ? input.available : input.buffer.count }
 
     /// The size of the allocated memory, in bytes.
-    package var capacity: Int {
-        input.buffer.capacity + arguments.capacity * MemoryLayout<ArgumentSlice>.stride
-    }
+    package var capacity: Int { input.buffer.capacity + arguments.capacity * MemoryLayout<ArgumentSlice>.stride }
 
     /// Frees unused memory. Copies the buffered bytes, so call it only for idle connections.
     package mutating func reclaim() {
@@ -196,9 +182,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// The number of bytes read to find lines, and the number of bytes moved in the buffer. Tests check that both are
     /// proportional to the number of received bytes.
-    package var work: (bytesExamined: Int, bytesMoved: Int) {
-        (input.bytesExamined, input.buffer.bytesMoved)
-    }
+    package var work: (bytesExamined: Int, bytesMoved: Int) { (input.bytesExamined, input.buffer.bytesMoved) }
 }
 
 // MARK: - Parsing

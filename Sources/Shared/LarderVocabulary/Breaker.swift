@@ -22,9 +22,7 @@ package struct Breaker: Sendable {
     package var isOpen: Bool { failures >= most }
 
     /// Returns why a call would be rejected now; nil if it would be allowed. Makes no call.
-    package func reasonToRefuse(_ now: Int64) -> String? {
-        isOpen && (now < nextAttemptAt || isProbing) ? reason : nil
-    }
+    package func reasonToRefuse(_ now: Int64) -> String? { isOpen && (now < nextAttemptAt || isProbing) ? reason : nil }
 
     /// Returns the remaining pause in nanoseconds; 0 if the pause is over or the circuit is closed.
     package func restLeft(_ now: Int64) -> Int64 { isOpen ? max(0, nextAttemptAt - now) : 0 }

@@ -56,7 +56,5 @@ package enum CompanionName {
     package static func isReserved(_ name: String) -> Bool { isOne(name) || name == positions }
 
     /// Returns the error message for an attempt to replicate an outbox, or to import entries into it.
-    package static func refusal(_ name: String) -> String {
-        "the database '\(name)' is an outbox and is not copied"
-    }
+    package static func refusal(_ name: String) -> String { "the database '\(name)' is an outbox and is not copied" }
 }

@@ -30,9 +30,7 @@ package enum Jitter {
 
         init(seed: UInt64) { state = Atomic(seed) }
 
-        func next() -> UInt64 {
-            SplitMix.number(of: state.wrappingAdd(SplitMix.step, ordering: .relaxed).newValue)
-        }
+        func next() -> UInt64 { SplitMix.number(of: state.wrappingAdd(SplitMix.step, ordering: .relaxed).newValue) }
 
         func next(upTo most: Int64) -> Int64 {
             var generator = self

@@ -154,9 +154,7 @@ enum ParentMarks {
     ///   - place: what the key belongs to, such as the database.
     ///   - state: what the parent does with the key, for the error.
     /// - Throws: if a parent process has added the same key: waiting for it would be a deadlock.
-    static func add(
-        _ key: [UInt8], of place: [String], to variable: String, _ state: String
-    ) throws(UsageError) {
+    static func add(_ key: [UInt8], of place: [String], to variable: String, _ state: String) throws(UsageError) {
         let mark = HexText.text(place.flatMap { Array($0.utf8) + [0] } + key)
         let marks = (getenv(variable).map { String(cString: $0) } ?? "").split(separator: ":").map(String.init)
         for other in marks {

@@ -14,9 +14,7 @@ enum Descriptor {
     /// Opens a file. Programs that this one runs do not inherit the descriptor.
     static func open(_ path: String, _ flags: Int32, _ mode: mode_t = 0) throws(InputOutputError) -> Int32 {
         let descriptor = FileSystem.openFile(path, flags | O_CLOEXEC, mode)
-        guard descriptor >= 0 else {
-            throw InputOutputError("\(path) could not be opened")
-        }
+        guard descriptor >= 0 else { throw InputOutputError("\(path) could not be opened") }
         return descriptor
     }
 
@@ -53,9 +51,7 @@ struct Pipe: Sendable {
     /// - Parameter purpose: what the pipe is for, for an error.
     init(for purpose: String) throws(InputOutputError) {
         var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else {
-            throw InputOutputError("cannot create a pipe for \(purpose)")
-        }
+        guard pipe(&ends) == 0 else { throw InputOutputError("cannot create a pipe for \(purpose)") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (readEnd, writeEnd) = (ends[0], ends[1])
     }
@@ -78,9 +74,7 @@ enum Input {
     /// The maximum length of a value that the daemon accepts, in bytes.
     static let bytesMax = 536_870_912
 
-    static func standardInput() throws(InputOutputError) -> [UInt8] {
-        try readAll(STDIN_FILENO, "standard input")
-    }
+    static func standardInput() throws(InputOutputError) -> [UInt8] { try readAll(STDIN_FILENO, "standard input") }
 
     static func file(_ path: String) throws(InputOutputError) -> [UInt8] {
         let descriptor = try Descriptor.open(path, O_RDONLY)
@@ -94,9 +88,7 @@ enum Input {
         while true {
             let count = Descriptor.read(descriptor, &piece, piece.count)
             if count == 0 { return bytes }
-            guard count > 0 else {
-                throw InputOutputError("\(name) could not be read")
-            }
+            guard count > 0 else { throw InputOutputError("\(name) could not be read") }
             guard bytes.count + count <= bytesMax else {
                 throw InputOutputError(message: "\(name) has more than \(bytesMax) bytes, the limit of a value")
             }

@@ -41,9 +41,7 @@ final class Output {
     }
 
     /// Writes bytes unchanged: a text of larderctl itself, or a part of a document.
-    func bytes(_ bytes: some Sequence<UInt8>) {
-        buffer.append(contentsOf: bytes)
-    }
+    func bytes(_ bytes: some Sequence<UInt8>) { buffer.append(contentsOf: bytes) }
 
     /// Writes a value. On a terminal, adds a line break.
     func value(_ bytes: [UInt8]) {
@@ -92,9 +90,7 @@ final class Output {
     }
 
     /// Writes a JSON value without a line break: a part of a document that is too large to be built in memory.
-    func jsonPart(_ value: JSONText) {
-        value.write(to: &buffer)
-    }
+    func jsonPart(_ value: JSONText) { value.write(to: &buffer) }
 
     /// Flushes the buffer if it is large, so that memory does not grow with the output.
     func flushIfLarge() throws(InputOutputError) {

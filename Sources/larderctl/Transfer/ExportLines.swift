@@ -49,9 +49,7 @@ struct DatabaseLine {
     var grace: Int64
     var jitter: Int64
 
-    var line: JSONText {
-        ["database": database, "policy": policy.description, "grace": grace, "jitter": jitter]
-    }
+    var line: JSONText { ["database": database, "policy": policy.description, "grace": grace, "jitter": jitter] }
 }
 
 extension StoredEntry {

@@ -47,9 +47,7 @@ struct ImportPosition: Equatable, Codable {
     // MARK: The file
 
     /// Stores the position. The file is replaced atomically, so after a crash it has the previous position or this one.
-    func save(_ path: String) throws {
-        _ = try FileSystem.replace(path, with: try JSONCoder().encode(self) + [0x0A])
-    }
+    func save(_ path: String) throws { _ = try FileSystem.replace(path, with: try JSONCoder().encode(self) + [0x0A]) }
 
     /// Reads a stored position.
     /// - Returns: nil if there is no file, or if it is malformed.

@@ -84,9 +84,7 @@ final class LineReader {
         // After a long line, use a small buffer again.
         if bytes.capacity > 128 * Self.readBytes, bytes.count < 2 * Self.readBytes { bytes = bytes.map { $0 } }
         let count = Descriptor.read(descriptor, &piece, piece.count)
-        guard count >= 0 else {
-            throw InputOutputError("\(name) could not be read")
-        }
+        guard count >= 0 else { throw InputOutputError("\(name) could not be read") }
         bytes += piece[..<count]
         return count > 0
     }

@@ -16,9 +16,7 @@ extension Verb {
             {"problems":[{"kind","place","what","remedy"}],"left":[…],"notes":[…],"failures":[…],"databases":…,"entries":…,
             "operations":…}; "left" has the problems that remain after --repair.
             """,
-        options: [
-            OptionSpec("--repair", nil, "repair what can be repaired, and check again")
-        ],
+        options: [OptionSpec("--repair", nil, "repair what can be repaired, and check again")],
         argumentCount: 0...1
     ) { arguments, context in
         let repairs = arguments["--repair"] != nil

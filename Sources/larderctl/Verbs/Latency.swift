@@ -59,9 +59,7 @@ extension Verb {
         }
     }
 
-    private static func sorted(
-        _ commands: [CommandFigures], _ arguments: VerbArguments
-    ) throws -> [CommandFigures] {
+    private static func sorted(_ commands: [CommandFigures], _ arguments: VerbArguments) throws -> [CommandFigures] {
         let columns: [String: (CommandFigures) -> Double] = [
             "total": { Double($0.microseconds) }, "calls": { Double($0.calls) }, "average": { $0.averageMicroseconds },
             "p99": { $0.p99 ?? 0 }, "name": { _ in 0 },
@@ -127,9 +125,7 @@ extension SlowCommand: JSONValue {
         return line
     }
 
-    var json: JSONText {
-        ["time": seconds, "microseconds": microseconds, "words": words, "client": clientName]
-    }
+    var json: JSONText { ["time": seconds, "microseconds": microseconds, "words": words, "client": clientName] }
 }
 
 /// An event in the reply to LATENCY LATEST. `latest` and `longest` are in milliseconds.

@@ -22,9 +22,7 @@ extension Verb {
         argumentCount: 0...1_000_000
     ) { arguments, context in
         let client = try context.options.connect()
-        if ShellSession.isLive(wordList("QUERY") + arguments.words) {
-            try follow(arguments.words, client, context)
-        }
+        if ShellSession.isLive(wordList("QUERY") + arguments.words) { try follow(arguments.words, client, context) }
         // The daemon explains what is wrong with a query.
         let query = try? Query(arguments.words)
         let isLimited = query?.limit != nil
@@ -105,9 +103,7 @@ extension Verb {
         }
         let names = ["name", "paths", "prefix", "state", "percent", "entries", "stale"]
         let rows = indexes.map { index in names.map { index.field($0) ?? .null } }
-        context.show(
-            .array(rows.map { row in .object(zip(names, row).map { ($0, JSONText($1)) }) })
-        ) { output in
+        context.show(.array(rows.map { row in .object(zip(names, row).map { ($0, JSONText($1)) }) })) { output in
             let texts = rows.map { row in
                 let isReady = row[3].string == "ready"
                 let paths = (row[1].elements ?? []).compactMap(\.string).joined(separator: " ")

@@ -123,9 +123,7 @@ extension Verb {
         return true
     }
 
-    private static func show(
-        _ answer: Answer, after last: Answer?, on screen: inout TopScreen
-    ) {
+    private static func show(_ answer: Answer, after last: Answer?, on screen: inout TopScreen) {
         (screen.socketPath, screen.info, screen.databases) = (answer.client.socketPath, answer.info, answer.databases)
         (screen.problem, screen.rates) = (nil, nil)
         guard let last else { return }

@@ -115,9 +115,7 @@ struct Router: Sendable {
     private func post(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
         switch request.path {
         case "/login":
-            guard let cookie = access.login(request.form("token") ?? []) else {
-                return .redirect(to: "/login?wrong=1")
-            }
+            guard let cookie = access.login(request.form("token") ?? []) else { return .redirect(to: "/login?wrong=1") }
             return .redirect(to: "/", headers: [("Set-Cookie", cookie)])
         case "/logout": return .redirect(to: "/login", headers: [("Set-Cookie", access.logout(request))])
         case let path where path.hasPrefix("/api/"):

@@ -37,9 +37,7 @@ struct HTTPResponse: Sendable {
         encoded(["error": error] as JSONObject, status: status, headers: headers)
     }
 
-    private static func encoded(
-        _ value: some Encodable, status: UInt32 = 200, headers: Headers = []
-    ) -> HTTPResponse {
+    private static func encoded(_ value: some Encodable, status: UInt32 = 200, headers: Headers = []) -> HTTPResponse {
         do {
             let body = try JSONCoder().encode(value)
             return HTTPResponse(status: status, type: "application/json", body, headers: headers)

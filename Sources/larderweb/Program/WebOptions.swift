@@ -121,9 +121,7 @@ extension WebOptions {
             "--log-format", "FORMAT",
             ["text, json or systemd (default: systemd if standard error is its journal, else text)"]
         ) { $0.logFormat = try $1.oneOf("text, json, systemd") { LogFormat(rawValue: $0) } },
-        WebOption(
-            "--completion", "SHELL", ["print the completion of these options for bash, zsh or fish, then exit"]
-        ) {
+        WebOption("--completion", "SHELL", ["print the completion of these options for bash, zsh or fish, then exit"]) {
             $0.output = try $1.oneOf("bash, zsh, fish") { WebOptions.table.completion(for: $0) }
         },
         WebOption("--manual", nil, ["print the manual page (larderweb --manual | man -l -), then exit"]) { options, _ in

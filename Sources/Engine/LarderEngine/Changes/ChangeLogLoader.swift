@@ -45,9 +45,7 @@ struct ChangeLogLoader {
         var counted: [(number: UInt64, bytes: Int)] = []
         for index in segments.indices {
             var limit: Int?
-            if index + 1 < segments.count {
-                limit = try Self.previousBytes(segments[index + 1])
-            }
+            if index + 1 < segments.count { limit = try Self.previousBytes(segments[index + 1]) }
             _ = try Self.previousBytes(segments[index])
             counted.append((segments[index].number, try read(segments[index], limit: limit)))
             forgetOldest()

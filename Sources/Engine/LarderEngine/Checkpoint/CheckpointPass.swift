@@ -457,8 +457,7 @@ private struct SortedRun {
                 if !item.isAbsentInLevelDB { batch.delete(key) }
                 return
             }
-            let record =
-                pinned ?? UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(max(0, item.recordCount)))])
+            let record = pinned ?? UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(max(0, item.recordCount)))])
             batch.put(key, record)
             if item.newIndex != 0, item.oldIndex != item.newIndex {
                 batch.put(ExpiryIndex.key(item.newIndex, storedKey: key), ExpiryIndex.value)

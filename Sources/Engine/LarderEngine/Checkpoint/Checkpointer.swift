@@ -367,9 +367,7 @@ final class Checkpointer: Checkpointing {
     }
 
     /// Runs `body`, and ignores its failure if the store was purged or deleted in the meantime and is no longer needed.
-    private func unlessGone(
-        _ store: EpochStore, _ body: () throws(LarderError) -> Void
-    ) throws(LarderError) {
+    private func unlessGone(_ store: EpochStore, _ body: () throws(LarderError) -> Void) throws(LarderError) {
         do throws(LarderError) { try body() } catch { if isCurrent(store) { throw error } }
     }
 

@@ -18,9 +18,7 @@ package final class LargeValue: @unchecked Sendable {
         let count = 1 + headerCount + payload.count
         let entry = key.withBytes { EntryBlock.make($0, recordCount: count) }
         let place = PackedRecord.beginStored(at: entry.recordPlace)
-        if let start = payload.baseAddress {
-            (place + headerCount).copyMemory(from: start, byteCount: payload.count)
-        }
+        if let start = payload.baseAddress { (place + headerCount).copyMemory(from: start, byteCount: payload.count) }
         self.entry = entry
     }
 

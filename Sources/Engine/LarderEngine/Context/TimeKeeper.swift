@@ -86,9 +86,7 @@ final class TimeKeeper: Sendable {
                 "\(Self.fileName) was written by a newer version of Larder (version \(version), this one reads "
                     + "\(TimeMark.version))", operation: "open larder")
         }
-        if newest == nil {
-            report(.warning, "\(path) is damaged: the larder's time now follows the clock")
-        }
+        if newest == nil { report(.warning, "\(path) is damaged: the larder's time now follows the clock") }
         return newest
     }
 

@@ -8,9 +8,7 @@ extension Database {
     /// - Parameters:
     ///   - grace: in milliseconds, see ``DatabasePolicy/grace``; nil keeps the present one.
     ///   - jitter: in percent, see ``DatabasePolicy/jitter``; nil keeps the present one.
-    package func setPolicy(
-        _ policy: UpdatePolicy, grace: Int64? = nil, jitter: Int? = nil
-    ) throws(LarderError) {
+    package func setPolicy(_ policy: UpdatePolicy, grace: Int64? = nil, jitter: Int? = nil) throws(LarderError) {
         try ForkGuard.check("policy")
         while true {
             let present = rules

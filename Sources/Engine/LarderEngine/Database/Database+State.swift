@@ -60,9 +60,7 @@ extension Database {
     ///   - committed: called when the change is durable.
     ///   - enqueue: queues the unit that makes the change durable. `enqueue` must arrange that its argument is called
     ///     when the unit is committed.
-    func control(
-        committed: @escaping () -> Void, enqueue: (@escaping (UInt64) -> Void) -> UInt64
-    ) -> CommitTicket {
+    func control(committed: @escaping () -> Void, enqueue: (@escaping (UInt64) -> Void) -> UInt64) -> CommitTicket {
         let state = applied
         let sequence = enqueue { [self] sequence in
             let was = shards.withAllLocked { () -> DatabaseState in

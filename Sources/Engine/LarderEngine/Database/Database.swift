@@ -245,9 +245,7 @@ extension Database {
     /// - Parameters:
     ///   - key: the key that the message is about.
     ///   - error: the error that a caller's code has thrown.
-    package func report(
-        _ level: CacheEvent.Level, _ message: String, key: Key? = nil, error: (any Error)? = nil
-    ) {
+    package func report(_ level: CacheEvent.Level, _ message: String, key: Key? = nil, error: (any Error)? = nil) {
         let more = key.map { ["key": $0.description] } ?? [:]
         context.larder.report(level, "database '\(name)': \(message)", database: name, more, error: error)
     }

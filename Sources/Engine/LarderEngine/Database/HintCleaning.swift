@@ -27,9 +27,7 @@ struct HintCleaning {
     /// Returns the cleaning of an index that has many stale hints; nil if there is none. Looks only if many hints were
     /// written, or records removed, since the last time.
     /// - Parameter isQuiet: whether nothing was to be done for a while.
-    static func ifDue(
-        _ database: Database, _ store: EpochStore, isQuiet: Bool
-    ) throws(LarderError) -> HintCleaning? {
+    static func ifDue(_ database: Database, _ store: EpochStore, isQuiet: Bool) throws(LarderError) -> HintCleaning? {
         let (indexing, most) = (database.indexing, isQuiet ? quietShareMax : shareMax)
         let open = indexing.open.filter { $0.extractor != nil }
         let known = open.reduce(0) { $0 + (indexing.count($1.index.number, in: store)?.hints ?? 0) }
@@ -94,9 +92,7 @@ struct HintCleaning {
         _ hints: [FoundHint], _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> [Bool] {
         var makers: [UInt64: HintMaker] = [:]
-        for open in database.indexing.open where open.extractor != nil {
-            makers[open.index.number] = HintMaker([open])
-        }
+        for open in database.indexing.open where open.extractor != nil { makers[open.index.number] = HintMaker([open]) }
         var areStale = hints.map { _ in false }
         // Read records that are near each other together.
         let keys = hints.map(\.entry)
@@ -124,9 +120,7 @@ struct HintCleaning {
     }
 
     /// Removes those hints that are stale. Called with `indexLock` held: a checkpoint might write a hint again.
-    static func remove(
-        _ hints: [FoundHint], _ database: Database, _ store: EpochStore
-    ) throws(LarderError) -> Int {
+    static func remove(_ hints: [FoundHint], _ database: Database, _ store: EpochStore) throws(LarderError) -> Int {
         let batch = LarderLevelDB.WriteBatch()
         for (hint, isStale) in zip(hints, try areStale(hints, database, store)) where isStale {
             batch.delete(hint.key)

@@ -119,9 +119,7 @@ package struct Ledger: Sendable {
 
         var bytes: [UInt8] { BigEndian.bytes([sequence, UInt64(bitPattern: time)]) }
 
-        init(sequence: UInt64, time: Int64) {
-            (self.sequence, self.time) = (sequence, time)
-        }
+        init(sequence: UInt64, time: Int64) { (self.sequence, self.time) = (sequence, time) }
 
         init?(parsing bytes: [UInt8]) {
             guard let numbers = BigEndian.numbers(2, in: bytes) else { return nil }

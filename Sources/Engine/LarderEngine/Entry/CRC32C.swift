@@ -10,9 +10,7 @@ package enum CRC32C {
     }
 
     /// Returns the last line of a small text file: the checksum of all lines before it.
-    static func line(of body: String) -> String {
-        "crc32c \(UInt64(checksum(body.utf8)).hexadecimal(digits: 8))\n"
-    }
+    static func line(of body: String) -> String { "crc32c \(UInt64(checksum(body.utf8)).hexadecimal(digits: 8))\n" }
 
     /// Returns the checksum of a sequence that ends with `bytes`. `checksum` is the checksum of the part before
     /// `bytes`; 0 if there is no such part.

@@ -190,9 +190,7 @@ package struct RecordView {
     /// Writes the record as stored: ``byteCount`` bytes.
     func write(to place: UnsafeMutableRawPointer) {
         header.write(to: place)
-        if let start = tail.baseAddress {
-            (place + header.fixedCount).copyMemory(from: start, byteCount: tail.count)
-        }
+        if let start = tail.baseAddress { (place + header.fixedCount).copyMemory(from: start, byteCount: tail.count) }
     }
 }
 

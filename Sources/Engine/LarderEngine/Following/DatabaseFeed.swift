@@ -32,9 +32,7 @@ package struct DatabaseFeed {
     }
 
     /// Stops waiting for a change. Idempotent.
-    package func stopWaiting(_ waiter: FeedWaiter) {
-        database.context.changeLog.stopWaiting(waiter, in: database)
-    }
+    package func stopWaiting(_ waiter: FeedWaiter) { database.context.changeLog.stopWaiting(waiter, in: database) }
 }
 
 extension Database {
@@ -193,9 +191,7 @@ extension EntryCursor {
 
     /// Passes the next fresh and stale entries to `body`, up to the limits of the options.
     /// - Returns: the last key that was read; nil if there are no more keys.
-    package func list(
-        _ options: FeedOptions, now: Int64, _ body: (FeedEntry) -> Void
-    ) throws(LarderError) -> [UInt8]? {
+    package func list(_ options: FeedOptions, now: Int64, _ body: (FeedEntry) -> Void) throws(LarderError) -> [UInt8]? {
         let rules = database.rules
         var (count, bytes, gone) = (0, 0, 0)
         while try next() {

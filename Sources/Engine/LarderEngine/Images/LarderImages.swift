@@ -107,9 +107,7 @@ final class LarderImages: Sendable {
     }
 
     /// - Returns: whether the image must list the database in `SEQUENCES`.
-    private func add(
-        _ database: Database, to place: String, _ leavingOut: ((LarderError) -> Void)?
-    ) throws -> Bool {
+    private func add(_ database: Database, to place: String, _ leavingOut: ((LarderError) -> Void)?) throws -> Bool {
         do {
             if leavingOut == nil { try database.requireInPlace("backup") }
             try add(database, to: place, mayLackTables: leavingOut != nil)

@@ -120,9 +120,7 @@ struct JournalFiles: Sendable {
         try FileSystem.syncDirectory(path)
     }
 
-    private func run(
-        _ operation: String, _ call: JournalCall, _ path: String, _ body: () -> Int32
-    ) throws(FileError) {
+    private func run(_ operation: String, _ call: JournalCall, _ path: String, _ body: () -> Int32) throws(FileError) {
         while true {
             let number: Int32
             if case .fail(let fault) = faults?.answer(call, path) {

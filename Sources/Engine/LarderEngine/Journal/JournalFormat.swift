@@ -34,9 +34,7 @@ enum JournalFormat {
     }
 
     /// Returns the file name of a segment, such as `0000000000000001.log`.
-    static func fileName(_ number: UInt64) -> String {
-        number.hexadecimal() + ".log"
-    }
+    static func fileName(_ number: UInt64) -> String { number.hexadecimal() + ".log" }
 
     /// Returns the number of the segment with this file name; nil for every other name.
     static func number(ofFile name: String) -> UInt64? {

@@ -28,9 +28,7 @@ package enum DefaultPaths {
 
     /// The directory of the daemon's larder: `/var/cache/larder` for root, otherwise `larder` in the user's cache
     /// directory.
-    package static var daemonLarder: String {
-        geteuid() == 0 ? "/var/cache/larder" : userCache + "/larder"
-    }
+    package static var daemonLarder: String { geteuid() == 0 ? "/var/cache/larder" : userCache + "/larder" }
 
     /// Returns the directory of a program's own larder: `larder` in a directory with the program's name, in the user's
     /// cache directory. So programs with different names do not share a larder by accident.

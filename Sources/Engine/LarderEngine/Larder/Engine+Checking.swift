@@ -46,9 +46,7 @@ extension Engine {
         var report = try withImage(adding: names, for: "check", leavingOut: { left.append($0) }, look)
         let lacking = left.compactMap { $0.database.map(LarderCheck.missingNote) }
         report.notes.removeAll(where: lacking.contains)
-        for error in left where name == nil || error.database == name {
-            LarderCheck.add(uncopied: error, to: &report)
-        }
+        for error in left where name == nil || error.database == name { LarderCheck.add(uncopied: error, to: &report) }
         return report
     }
 

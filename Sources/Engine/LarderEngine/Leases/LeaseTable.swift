@@ -148,9 +148,7 @@ struct LeaseTable {
 
     /// Returns whether the holder of a lease may report that the origin has no value. If any tag was purged after the
     /// lease was granted, the origin may have the value by now: releases the lease and returns false.
-    mutating func isValidForAbsence(_ key: Key, _ token: UInt64) -> Bool {
-        isValid(key, token, purgedAt: tagsPurgedAt)
-    }
+    mutating func isValidForAbsence(_ key: Key, _ token: UInt64) -> Bool { isValid(key, token, purgedAt: tagsPurgedAt) }
 
     /// Ends a lease without a write.
     /// - Returns: whether the lease was valid.

@@ -144,18 +144,14 @@ final class IndexWork: Sendable {
     private func isDiskFull(_ database: Database) -> Bool {
         let (disk, own) = (context.larder.disk, database.diskLimit)
         var limits: [EvictionLimit] = []
-        if own > 0 {
-            limits.append(EvictionLimit(asked: own, database: database, databases: [database], disk: disk))
-        }
+        if own > 0 { limits.append(EvictionLimit(asked: own, database: database, databases: [database], disk: disk)) }
         if let bytes = disk.limitBytes {
             limits.append(EvictionLimit(asked: bytes, database: nil, databases: databases(), disk: disk))
         }
         return limits.contains { $0.measure() > $0.marks.high }
     }
 
-    private func next(
-        _ database: Database, _ store: EpochStore
-    ) throws(LarderError) -> (OpenIndex, IndexProgress)? {
+    private func next(_ database: Database, _ store: EpochStore) throws(LarderError) -> (OpenIndex, IndexProgress)? {
         let state = database.durableState
         guard state.store === store else { return nil }
         for open in database.indexing.open where open.extractor != nil && state.indexes.contains(open.index) {

@@ -74,9 +74,7 @@ struct Sweeper {
         max(64 << 10, context.options.compactionBytesMin / max(1, (databases + 1) / 2))
     }
 
-    private func leastBytes(_ database: Database) -> Int {
-        Self.leastBytes(sharedBy: databases, database.context)
-    }
+    private func leastBytes(_ database: Database) -> Int { Self.leastBytes(sharedBy: databases, database.context) }
 
     /// The number and size of entries, usually of removed ones.
     struct Removal {
@@ -175,9 +173,7 @@ struct Sweeper {
         // Bucket times are never before the deadline, so index keys of entries that must stay are not reached.
         let unreportedFrom = database.context.expiryHold.state.unreportedFrom
         var more = try sweep(KeyKind.ownDeadline, upTo: min(past, unreportedFrom - 1), database, store)
-        if governedBefore > 0 {
-            more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
-        }
+        if governedBefore > 0 { more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more }
         try resumeScanning(database, store, state, monotonic)
         // Continue a scan without pauses if it adds entries to the index, or probably finds much to delete.
         return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
@@ -353,9 +349,7 @@ struct Sweeper {
 
     static func note(_ removal: Removal, _ database: Database) {
         guard removal.entries > 0 else { return }
-        if !database.indexing.open.isEmpty {
-            database.indexing.churn.wrappingAdd(removal.entries, ordering: .relaxed)
-        }
+        if !database.indexing.open.isEmpty { database.indexing.churn.wrappingAdd(removal.entries, ordering: .relaxed) }
         database.context.statistics.expiredSwept.add(removal.entries)
         database.context.statistics.expired.add(removal.unfound)
         database.context.report(

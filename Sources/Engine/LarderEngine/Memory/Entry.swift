@@ -146,9 +146,7 @@ struct EntryPointer: Equatable {
 
     // MARK: Key and record
 
-    static func byteCount(key: Int, record: Int, hasRoom: Bool) -> Int {
-        headBytes + (hasRoom ? 8 : 0) + key + record
-    }
+    static func byteCount(key: Int, record: Int, hasRoom: Bool) -> Int { headBytes + (hasRoom ? 8 : 0) + key + record }
 
     /// The key, and then the record. The flag "room for an attachment" has the value of the room's size.
     private var content: UnsafeMutableRawPointer { address + Int(UInt32(Self.headBytes) + word & Self.roomFlag) }
@@ -317,7 +315,5 @@ enum CellSize {
 
     /// Returns the number of the size of a cell of `bytes` bytes, from 1 to ``classCount`` - 1.
     @inline(__always)
-    static func index(_ bytes: Int) -> Int {
-        bytes <= finestBytesMax ? bytes >> 3 : 96 - PageSource.pageBytes / bytes
-    }
+    static func index(_ bytes: Int) -> Int { bytes <= finestBytesMax ? bytes >> 3 : 96 - PageSource.pageBytes / bytes }
 }

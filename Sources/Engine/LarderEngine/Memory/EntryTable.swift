@@ -129,9 +129,7 @@ final class EntryTable {
 
     /// Identifies the state of an entry: no two states of a key have the same version. For a dirty entry the sequence
     /// (number) of its commit unit, for a clean one a number that changes whenever clean entries may have changed.
-    func version(of entry: EntryPointer) -> UInt64 {
-        entry.isDirty ? sequence(of: entry) : Self.cleanBit | cleanStates
-    }
+    func version(of entry: EntryPointer) -> UInt64 { entry.isDirty ? sequence(of: entry) : Self.cleanBit | cleanStates }
 
     /// The sequence of the commit unit that wrote a dirty entry; 0 if the entry is clean.
     func sequence(of entry: EntryPointer) -> UInt64 {
@@ -162,9 +160,7 @@ final class EntryTable {
     /// Stores an entry with a block of its own, which belongs to no table, as a dirty entry.
     func put(_ entry: EntryPointer, hash: Int, sequence: UInt64) {
         let reference = memory.adopt(entry)
-        guard let slot = findSlot(entry.key, hash) else {
-            return insertDirty(reference, entry, hash, sequence)
-        }
+        guard let slot = findSlot(entry.key, hash) else { return insertDirty(reference, entry, hash, sequence) }
         let found = memory.entry(SlotTable.reference(slot.pointee))
         detach(found)
         makeDirty(found, sequence)

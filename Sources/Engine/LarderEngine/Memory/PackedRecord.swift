@@ -137,9 +137,7 @@ struct PackedRecord {
     /// Reads a record that ``write(to:)`` has written.
     /// - Parameter purges: see ``RecordHeader/init(parsing:_:)``.
     @inline(__always)
-    static func read(
-        _ bytes: UnsafeRawBufferPointer, _ purges: TagPurges?
-    ) throws(RecordHeader.Defect) -> RecordView {
+    static func read(_ bytes: UnsafeRawBufferPointer, _ purges: TagPurges?) throws(RecordHeader.Defect) -> RecordView {
         if let stored = stored(bytes) { return try RecordView(parsing: stored, purges) }
         return unpack(bytes)
     }

@@ -132,18 +132,14 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Removes a key, and stores the removal as a dirty entry.
-    func remove(
-        _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
-    ) {
+    func remove(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated) {
         removeInPlace(key, hash, sequence: sequence, lease: lease)
         makeRoom()
     }
 
     /// Removes a key without evicting anything, so that the caller's pointers to other entries stay valid. The caller
     /// must call ``makeRoom()`` afterwards.
-    func removeInPlace(
-        _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
-    ) {
+    func removeInPlace(_ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated) {
         table.remove(key, hash: hash, sequence: sequence)
         counters.removals += 1
         notifyReaders(key, hash, lease, isRemoval: true)
@@ -154,9 +150,7 @@ package final class Shard: @unchecked Sendable {
         makeRoom()
     }
 
-    private func notifyReaders(
-        _ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect, isRemoval: Bool
-    ) {
+    private func notifyReaders(_ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect, isRemoval: Bool) {
         reads.changed(key, hash)
         evictedKeys.remove(hash)
         if leases != nil { leases?.changed(key, lease, isRemoval: isRemoval) }

@@ -104,9 +104,7 @@ extension Database {
     }
 
     /// Returns the store for writes. Throws if the store does not accept writes now.
-    func writableStore(
-        _ presence: DatabaseState.Presence, _ operation: String
-    ) throws(LarderError) -> EpochStore {
+    func writableStore(_ presence: DatabaseState.Presence, _ operation: String) throws(LarderError) -> EpochStore {
         switch presence {
         case .open(let store):
             if let error = store.suspension(operation) ?? pipeline.refusal(operation) { throw error }

@@ -1,9 +1,7 @@
 /// Applies the changes of an update to the journal and the entries in memory.
 extension Update {
     /// Queues the changes for the journal, and applies them to the entries in memory. Called with the shard locks held.
-    func apply(
-        in database: Database, _ state: DatabaseState, _ durability: Durability?
-    ) throws(LarderError) -> UInt64 {
+    func apply(in database: Database, _ state: DatabaseState, _ durability: Durability?) throws(LarderError) -> UInt64 {
         let store = try database.writableStore(state.presence, "update")
         try database.checkFits(storedByteCount, limit: state.diskLimit)
         return apply(in: database, to: store, durability ?? database.context.options.durability)
@@ -56,8 +54,7 @@ extension Update {
                 storedKeys = Set(puts.map { Key(slots[$0.slot].pointee.key) })
             }
             let isKnown = note.previous != .unknown || storedKeys?.contains(Key(slot.key)) ?? false
-            let (previous, hasExpired) =
-                isKnown ? (note.previous, note.previousHasExpired) : lookedUp(slot)
+            let (previous, hasExpired) = isKnown ? (note.previous, note.previousHasExpired) : lookedUp(slot)
             batch.changes.append(
                 EntryChange(
                     database: database, key: key, kind: .removed, previous: previous, origin: note.origin,

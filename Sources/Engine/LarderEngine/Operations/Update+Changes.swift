@@ -316,9 +316,7 @@ extension Update {
 
     /// Runs one command of a transaction on this update's keys at `positions`, which are distinct. If `body` throws,
     /// only that command's changes are undone.
-    func narrowed(
-        to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) {
+    func narrowed(to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void) throws(LarderError) {
         let (allPositions, count) = (self.positions, operations.count)
         self.positions = positions
         commandCount += 1

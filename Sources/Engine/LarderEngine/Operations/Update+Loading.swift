@@ -200,9 +200,7 @@ extension Update {
         }
     }
 
-    private func value(
-        _ key: Key, in store: EpochStore, _ purges: TagPurges?
-    ) throws(LarderError) -> ColdRead.Value {
+    private func value(_ key: Key, in store: EpochStore, _ purges: TagPurges?) throws(LarderError) -> ColdRead.Value {
         if loading == .records {
             return try database.load(key, from: store, purges, fillCache: fillCache).map { .record($0) } ?? .absent
         }

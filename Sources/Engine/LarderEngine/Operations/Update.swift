@@ -445,9 +445,7 @@ extension Update {
         if isFresh { reads.hits += 1 } else { reads.misses += 1 }
         if isSpeculative { return isFresh }
         slots[slot].pointee.withShard { shard in
-            guard isFresh else {
-                return shard.noteMiss(storedHeader(index), slots[slot].pointee.hash, now: now)
-            }
+            guard isFresh else { return shard.noteMiss(storedHeader(index), slots[slot].pointee.hash, now: now) }
             shard.counters.hits += 1
             if let entry = slots[slot].pointee.entry { shard.table.touch(entry) }
         }

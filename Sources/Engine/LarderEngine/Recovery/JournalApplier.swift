@@ -251,9 +251,7 @@ private final class ReplayPortion {
             // `add` has appended these bytes.
             let key = UnsafeRawBufferPointer(start: bytes + item.offset, count: Int(item.keyCount))
             item.shard._withUnsafeGuaranteedRef { shard in
-                guard item.recordCount >= 0 else {
-                    return shard.remove(key, item.hash, sequence: item.sequence)
-                }
+                guard item.recordCount >= 0 else { return shard.remove(key, item.hash, sequence: item.sequence) }
                 let record = UnsafeRawBufferPointer(
                     start: bytes + item.offset + key.count, count: Int(item.recordCount))
                 latestStored = max(latestStored, record.storedAt)

@@ -139,9 +139,7 @@ struct DatabaseSalvage {
         } else if FileSystem.exists(source) {
             try salvage.copy(into: fresh, of: database)
         }
-        if database.isLedger, salvage.isInDoubt, let ledger = database.roster.ledger {
-            try ledger.noteLoss(in: fresh)
-        }
+        if database.isLedger, salvage.isInDoubt, let ledger = database.roster.ledger { try ledger.noteLoss(in: fresh) }
         try fresh.noteSynced()
         return (salvage, store?.journalNeededWhileFrozen ?? 0)
     }

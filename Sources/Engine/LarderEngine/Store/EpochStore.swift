@@ -490,8 +490,7 @@ final class EpochStore: @unchecked Sendable {
         try whileItLasts("sync") { () throws(LarderError) in
             do {
                 try noteLock.withLock {
-                    let isReopened =
-                        try isReopening && gate.withWriteLock { () throws(LarderError) in try reopen() }
+                    let isReopened = try isReopening && gate.withWriteLock { () throws(LarderError) in try reopen() }
                     try noteSyncedLocked(always: isReopening, isReopened: isReopened)
                     if isReopened { resume() }
                 }

@@ -35,8 +35,7 @@ struct SyncedFiles: Equatable {
     static func == (left: SyncedFiles, right: SyncedFiles) -> Bool { left.text == right.text }
 
     var text: String {
-        var body =
-            "larder-synced \(Self.formatVersion)\nmanifest \(manifest.number) \(manifest.log.goodBytes)\n"
+        var body = "larder-synced \(Self.formatVersion)\nmanifest \(manifest.number) \(manifest.log.goodBytes)\n"
         if let manifest = knownManifest {
             body += "files \(manifest.nextFileNumber) \(manifest.logNumber) \(manifest.previousLogNumber)\n"
         }
@@ -144,9 +143,7 @@ enum EpochInspection {
 
     static func note(in directory: String) throws(FileError) -> Note {
         let path = directory + "/" + SyncedFiles.name
-        guard let bytes = try FileSystem.read(path, bytesMax: SyncedFiles.bytesMax) else {
-            return .missing
-        }
+        guard let bytes = try FileSystem.read(path, bytesMax: SyncedFiles.bytesMax) else { return .missing }
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
     }
 

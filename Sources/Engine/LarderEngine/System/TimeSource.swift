@@ -41,9 +41,7 @@ public final class ManualTimeSource: TimeSource {
     private let clocks: Locked<(wall: Int64, monotonic: Int64)>
 
     /// - Parameter wallMilliseconds: the first wall-clock time; the default is 2023-11-14 22:13:20 UTC.
-    public init(wallMilliseconds: Int64 = 1_700_000_000_000) {
-        clocks = Locked((wallMilliseconds, 1_000_000))
-    }
+    public init(wallMilliseconds: Int64 = 1_700_000_000_000) { clocks = Locked((wallMilliseconds, 1_000_000)) }
 
     public func wallMilliseconds() -> Int64 { clocks.withLock { $0.wall } }
     public func monotonicMilliseconds() -> Int64 { clocks.withLock { $0.monotonic } }

@@ -102,9 +102,7 @@ extension Snapshot {
 extension StoreCursor {
     /// Counts at most `most` records.
     /// - Returns: whether there may be more.
-    fileprivate func count(
-        _ most: Int, _ records: inout CountedRecords, now: Int64
-    ) throws(LevelDBError) -> Bool {
+    fileprivate func count(_ most: Int, _ records: inout CountedRecords, now: Int64) throws(LevelDBError) -> Bool {
         guard let cursor else { return false }
         for _ in 0..<most {
             guard cursor.isValid else { return false }

@@ -34,9 +34,7 @@ package struct EntryView {
     package let deadline: Int64?
     package let payload: UnsafeRawBufferPointer
 
-    package init(
-        key: UnsafeRawBufferPointer, storedAt: Int64, deadline: Int64?, payload: UnsafeRawBufferPointer
-    ) {
+    package init(key: UnsafeRawBufferPointer, storedAt: Int64, deadline: Int64?, payload: UnsafeRawBufferPointer) {
         (self.key, self.storedAt, self.deadline, self.payload) = (key, storedAt, deadline, payload)
     }
 }

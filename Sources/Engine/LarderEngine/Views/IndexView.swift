@@ -208,9 +208,7 @@ package final class IndexCandidates {
     package func withCandidate<Result>(
         _ body: (_ term: UnsafeRawBufferPointer, _ key: UnsafeRawBufferPointer) -> Result
     ) throws(LarderError) -> Result {
-        guard let current else {
-            throw LarderError(.invalidArgument, "there is no candidate", operation: "query")
-        }
+        guard let current else { throw LarderError(.invalidArgument, "there is no candidate", operation: "query") }
         return current.run.withHint(current.place, body)
     }
 

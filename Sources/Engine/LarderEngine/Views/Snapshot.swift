@@ -109,9 +109,7 @@ final class StoreSnapshot: StoreChild {
     private let value: Locked<(isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?)>
 
     /// - Parameter snapshot: nil if there is no LevelDB yet.
-    init(_ snapshot: LarderLevelDB.Snapshot?) {
-        value = Locked((snapshot == nil, snapshot))
-    }
+    init(_ snapshot: LarderLevelDB.Snapshot?) { value = Locked((snapshot == nil, snapshot)) }
 
     var pinsRecords: Bool { snapshot != nil }
     var snapshot: LarderLevelDB.Snapshot? { state.snapshot }

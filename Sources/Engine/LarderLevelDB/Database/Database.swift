@@ -160,9 +160,7 @@ extension Database {
     ///
     /// If the directory exists but cannot be read, returns `.database`, so that callers do not overwrite it. Opening
     /// the database then throws the system's error. ``fileState(path:)`` itself throws in this case.
-    package static func containsDatabaseFiles(path: String) -> FileState {
-        (try? fileState(path: path)) ?? .database
-    }
+    package static func containsDatabaseFiles(path: String) -> FileState { (try? fileState(path: path)) ?? .database }
 
     /// Like ``containsDatabaseFiles(path:)``, but throws `.ioError` if the directory exists but cannot be read.
     package static func fileState(path: String) throws(LevelDBError) -> FileState {

@@ -95,9 +95,7 @@ final class IteratorSlot {
 
     func park() {
         guard let handle else { return }
-        if leveldb_iter_valid(handle) != 0 {
-            place = ([UInt8](Self.key(handle)), [UInt8](Self.value(handle)))
-        }
+        if leveldb_iter_valid(handle) != 0 { place = ([UInt8](Self.key(handle)), [UInt8](Self.value(handle))) }
         leveldb_iter_destroy(handle)
         self.handle = nil
     }

@@ -14,8 +14,7 @@ final class OptionsHandle {
     init(_ options: Options) {
         handle = leveldb_options_create()
         blockCache = options.blockCache
-        filterPolicy =
-            options.bloomBitsPerKey > 0 ? larder_leveldb_bloom_filter(Int32(options.bloomBitsPerKey)) : nil
+        filterPolicy = options.bloomBitsPerKey > 0 ? larder_leveldb_bloom_filter(Int32(options.bloomBitsPerKey)) : nil
         if let environment = larder_leveldb_environment() { leveldb_options_set_env(handle, environment) }
         leveldb_options_set_create_if_missing(handle, options.createIfMissing ? 1 : 0)
         leveldb_options_set_error_if_exists(handle, options.errorIfExists ? 1 : 0)

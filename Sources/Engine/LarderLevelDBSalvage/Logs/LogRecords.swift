@@ -92,9 +92,7 @@ struct LogAssembler {
 
     /// Whether a corrected fragment of this kind fits here: *full* and *first* only between records, the other kinds
     /// only within a record. A corrected fragment that does not fit is treated as a hole.
-    private func isExpected(_ kind: LogFragmentKind) -> Bool {
-        (current == nil) == (kind == .full || kind == .first)
-    }
+    private func isExpected(_ kind: LogFragmentKind) -> Bool { (current == nil) == (kind == .full || kind == .first) }
 
     private static func repair(
         _ record: inout LogRecord, _ count: Int, _ flip: (offset: Int, mask: UInt8)?, _ hole: LogHole

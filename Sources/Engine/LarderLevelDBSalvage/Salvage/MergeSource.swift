@@ -77,9 +77,7 @@ struct SourceHeap {
 
     /// Calls `body` with all sources at `key`, which must be the key of the top source. The parents of such a source
     /// are at this key too, so the search does not look below a source with another key.
-    func forEachAtTop(_ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
-        visit(0, key, body)
-    }
+    func forEachAtTop(_ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) { visit(0, key, body) }
 
     private func visit(_ index: Int, _ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
         guard index < sources.count, ByteOrder.compare(sources[index].position, key) == 0 else { return }

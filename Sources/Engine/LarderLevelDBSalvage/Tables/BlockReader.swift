@@ -16,9 +16,7 @@ struct BlockHandle {
         self.init(offset: offset, byteCount: byteCount)
     }
 
-    func ends(at limit: Int) -> Bool {
-        fits(before: limit) && offset + byteCount + Self.trailerBytes == limit
-    }
+    func ends(at limit: Int) -> Bool { fits(before: limit) && offset + byteCount + Self.trailerBytes == limit }
 
     /// Whether the block and its trailer end before `limit`.
     func fits(before limit: Int) -> Bool {

@@ -42,9 +42,7 @@ package struct CommandSet: Equatable, Sendable {
 
 extension CommandError {
     /// Returns the error for a disabled command. It begins with Redis' code for missing permissions.
-    static func switchedOff(_ row: CommandMetadata) -> CommandError {
-        CommandError("NOPERM \(switchedOffText(row))")
-    }
+    static func switchedOff(_ row: CommandMetadata) -> CommandError { CommandError("NOPERM \(switchedOffText(row))") }
 
     static func switchedOffText(_ row: CommandMetadata) -> String {
         "the '\(row.name)' command is disabled (--disable-commands)"

@@ -94,9 +94,7 @@ extension CommandWords {
 
     func jitter(_ index: Int) throws(CommandError) -> Int {
         guard let percent = parseInteger(bytes(index)), (0...Int64(Jitter.percentMax)).contains(percent)
-        else {
-            throw CommandError("ERR invalid jitter '\(text(index))': must be a percentage from 0 to 100")
-        }
+        else { throw CommandError("ERR invalid jitter '\(text(index))': must be a percentage from 0 to 100") }
         return Int(percent)
     }
 

@@ -152,9 +152,7 @@ struct SetOptions {
     ) throws(CommandError) {
         var words = Words(isForMany: isForMany, keyCount: keyCount)
         var index = first
-        while index < call.count {
-            index = try words.take(call, index)
-        }
+        while index < call.count { index = try words.take(call, index) }
         if words.valueConditionIndex != nil {
             condition = .value
         } else if words.isForAbsent {

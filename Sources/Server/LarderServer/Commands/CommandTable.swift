@@ -25,9 +25,7 @@ package enum CommandTable {
         entryPlanners, changesPlanners, absentTypePlanners, editPlanners, jsonReadPlanners, jsonChangePlanners,
     ])
 
-    private static func merge<Function>(
-        _ parts: [[CommandMetadata: Function]]
-    ) -> [CommandMetadata: Function] {
+    private static func merge<Function>(_ parts: [[CommandMetadata: Function]]) -> [CommandMetadata: Function] {
         parts.reduce(into: [:]) { all, part in
             all.merge(part) { _, _ in preconditionFailure("a command is implemented twice") }
         }

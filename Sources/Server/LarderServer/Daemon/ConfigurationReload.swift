@@ -41,9 +41,7 @@ final class ConfigurationReload: Sendable {
 
     /// Applies an option if its value has changed.
     /// - Returns: whether the new value was applied.
-    private func take(
-        _ option: DaemonOption, _ new: DaemonCommandLine, _ current: inout DaemonCommandLine
-    ) -> Bool {
+    private func take(_ option: DaemonOption, _ new: DaemonCommandLine, _ current: inout DaemonCommandLine) -> Bool {
         guard new.differs(option, from: current) else { return false }
         guard let live = option.live else {
             log.warning("\(new.shown(option)) takes effect when larderd is restarted")

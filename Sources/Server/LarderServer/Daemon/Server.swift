@@ -128,9 +128,7 @@ package enum Server {
 
     /// Creates the directory and the socket of a new larder; the socket may be in the directory. If creating the socket
     /// fails, removes the directory, unless the directory contains files.
-    private static func listenBeforeCreating(
-        _ configuration: ServerConfiguration
-    ) throws(Failure) -> ListeningSocket {
+    private static func listenBeforeCreating(_ configuration: ServerConfiguration) throws(Failure) -> ListeningSocket {
         // If this fails, opening the larder reports the error.
         try? FileSystem.makeDirectories(configuration.directory)
         do throws(Failure) {

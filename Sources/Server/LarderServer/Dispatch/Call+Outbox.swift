@@ -43,9 +43,7 @@ extension Call {
             }
             return removed
         }
-        guard let removed else {
-            throw CommandError("ORIGIN the origin of this database is being changed: try again")
-        }
+        guard let removed else { throw CommandError("ORIGIN the origin of this database is being changed: try again") }
         tier.hasWrittenHere(names)
         return isRemoval ? .integer(Int64(removed)) : .simpleString("OK")
     }

@@ -292,9 +292,7 @@ struct CommandRunner {
             session.transactions.discard()
             throw .aborted(.arity(row.name))
         }
-        if !spec.subcommands.isEmpty, count > 1 {
-            return try spec.subcommand(parser.pointee.argument(1), count: count)
-        }
+        if !spec.subcommands.isEmpty, count > 1 { return try spec.subcommand(parser.pointee.argument(1), count: count) }
         return spec
     }
 
@@ -387,9 +385,7 @@ struct CommandRunner {
         if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
         guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens, .runsScript]) || spec == .scriptLoad,
             !spec.flags.contains(.wholeDatabase)
-        else {
-            return nil
-        }
+        else { return nil }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
         if !isWrite, case .snapshot = session.view { return nil }
         if !mayBlock,

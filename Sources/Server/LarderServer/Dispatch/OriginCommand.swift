@@ -52,9 +52,7 @@ enum OriginCommand {
     /// Converts an EVALSHA command to EVAL if `scripts` has the script; otherwise returns nil. Adds the script of an
     /// EVAL command to `scripts`. An origin may not know the digest: an origin that restarts loses its scripts, and
     /// each server of a cluster needs the script.
-    static func wordsWithText(
-        _ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache
-    ) -> [[UInt8]]? {
+    static func wordsWithText(_ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache) -> [[UInt8]]? {
         switch spec {
         case .evalsha, .evalshaRO:
             let digest = words[1].withUnsafeBytes { ScriptDigest(hexadecimal: $0) }

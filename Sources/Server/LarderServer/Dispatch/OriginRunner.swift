@@ -45,9 +45,7 @@ struct OriginRunner {
         }
         if isSent { return try send(spec, tier, keys, &call) }
         let start = session.replies.count
-        if call.readsOrigin, let until = try askOrigin(tier, keys, call) {
-            return .waits(until: until)
-        }
+        if call.readsOrigin, let until = try askOrigin(tier, keys, call) { return .waits(until: until) }
         if Self.describes.contains(spec), let asked = session.origin.call, asked.failure?.isOfOtherType == true {
             // The value at the origin is not a string. Let the origin execute this command, which works for all types.
             session.origin.isForwarded = true

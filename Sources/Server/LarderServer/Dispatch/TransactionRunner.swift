@@ -228,9 +228,7 @@ struct TransactionRunner {
         var attempt = Attempt()
         let onlyReads = execution.onlyReads
         func runCommands(on update: inout TransactionUpdate, readCostMax: Int) -> Bool {
-            if !execution.isBegun, execution.script == nil {
-                session.replies.array(count: execution.commands.count)
-            }
+            if !execution.isBegun, execution.script == nil { session.replies.array(count: execution.commands.count) }
             let run = TransactionRun(plan, update, readCostMax: readCostMax)
             runQueued(commands, run, now, &attempt)
             attempt.missing = run.missing
@@ -290,9 +288,7 @@ struct TransactionRunner {
                     try session.rights.checkAgain(command, in: session.database)
                     try checkReplyLength(command)
                 }
-                if session.origin.isOutbox {
-                    try OriginRunner.checkMayChangeOutbox(command.row, count: command.count)
-                }
+                if session.origin.isOutbox { try OriginRunner.checkMayChangeOutbox(command.row, count: command.count) }
                 switch try CommandTable.spec(command.row).run(&call) {
                 case .done: break
                 case .close: session.isClosing = true

@@ -123,9 +123,7 @@ package enum DumpPayload {
 
     /// Decodes a payload that contains the sources of function libraries. Never traps, whatever the bytes are.
     /// - Parameter bytesMax: the maximum length of all sources together, in bytes.
-    static func decodeLibraries(
-        _ payload: UnsafeRawBufferPointer, bytesMax: Int
-    ) throws(Defect) -> [[UInt8]] {
+    static func decodeLibraries(_ payload: UnsafeRawBufferPointer, bytesMax: Int) throws(Defect) -> [[UInt8]] {
         var reader = Reader(bytes: try content(of: payload))
         var texts: [[UInt8]] = []
         var room = bytesMax

@@ -154,9 +154,7 @@ final class PubSub: Sendable {
         return pattern.map { pattern in all.filter { pattern.matches($0) } } ?? all
     }
 
-    func count(_ channel: [UInt8], isSharded: Bool) -> Int {
-        (isSharded ? shardChannels : channels).count(channel)
-    }
+    func count(_ channel: [UInt8], isSharded: Bool) -> Int { (isSharded ? shardChannels : channels).count(channel) }
 
     /// The number of different patterns.
     var patternCount: Int { patternCountNow.read() }

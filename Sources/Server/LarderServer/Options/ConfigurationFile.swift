@@ -80,9 +80,7 @@ struct ConfigurationFile {
         // Some editors start a file with a byte order mark.
         if number == 1, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
         guard !bytes.contains(0) else { return note(number, "the line contains a NUL") }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            return note(number, "the line is not UTF-8")
-        }
+        guard let text = String(validating: bytes, as: UTF8.self) else { return note(number, "the line is not UTF-8") }
         let content = text.drop(while: Self.isBlank)
         guard let first = content.unicodeScalars.first, first != "#" else { return }
         let name = content.prefix { !Self.isBlank($0) && $0 != "=" }

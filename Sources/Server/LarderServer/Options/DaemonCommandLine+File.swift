@@ -61,9 +61,7 @@ extension DaemonCommandLine {
         if let option = DaemonOption.serving.first(where: { $0.settings.contains { $0.name == name.lowercased() } }) {
             return "there is no option '\(printableKey(name.utf8))': it is called \(option.key)"
         }
-        if DaemonOption.all.contains(where: { $0.key == name }) {
-            return "\(name) is allowed only on the command line"
-        }
+        if DaemonOption.all.contains(where: { $0.key == name }) { return "\(name) is allowed only on the command line" }
         if let advice = DaemonOption.removed["--" + name] { return "\(name) was removed: \(advice)" }
         let near = Suggestion.text(for: name, among: DaemonOption.serving.map(\.key))
         return "there is no option '\(printableKey(name.utf8))'\(near)"

@@ -66,8 +66,7 @@ package struct DaemonCommandLine: Sendable {
         // The daemon's memory caches whole entries, so a larger block cache did not improve the results in
         // docs/Benchmarks.md.
         let memoryBytes = configuration.engine.memoryBytes
-        configuration.engine.blockCacheBytes =
-            memoryBytes == 0 ? 8 << 20 : min(max(1 << 20, memoryBytes / 16), 8 << 20)
+        configuration.engine.blockCacheBytes = memoryBytes == 0 ? 8 << 20 : min(max(1 << 20, memoryBytes / 16), 8 << 20)
         checkCombinations(&mistakes)
         if let failure = mistakes.failure { throw failure }
     }
@@ -85,9 +84,7 @@ package struct DaemonCommandLine: Sendable {
         }
         if repairs, action == .serve, mistakes.leaves("--check") { mistakes.note("--repair needs --check") }
         guard action == .checkConfiguration else { return }
-        if file == nil, mistakes.leaves("--config") {
-            mistakes.note("--check-config needs --config")
-        }
+        if file == nil, mistakes.leaves("--config") { mistakes.note("--check-config needs --config") }
         if mistakes.leaves("--socket"),
             let problem = SocketFile.problem(with: configuration.socketPath, for: ServerConfiguration.socketProgram)
         {
@@ -138,9 +135,7 @@ package struct DaemonCommandLine: Sendable {
         return options
     }
 
-    private mutating func take(
-        _ option: DaemonOption, _ value: OptionValue, _ place: Int, _ mistakes: inout Mistakes
-    ) {
+    private mutating func take(_ option: DaemonOption, _ value: OptionValue, _ place: Int, _ mistakes: inout Mistakes) {
         do throws(UsageError) {
             try apply(option, value)
         } catch {

@@ -30,9 +30,7 @@ extension DaemonOption {
                 "the larder's directory; created with mode 0700 if it is missing",
                 "(default: /var/cache/larder for root, else $XDG_CACHE_HOME/larder, else ~/.cache/larder)",
             ],
-            settings: [
-                Setting("dir", .protected) { $0.engine.directory }
-            ]
+            settings: [Setting("dir", .protected) { $0.engine.directory }]
         ) {
             $0.configuration.directory = try $1.path()
             $0.hasDirectory = true
@@ -180,9 +178,7 @@ extension DaemonOption {
                 Setting(
                     "notify-keyspace-events",
                     .checked { _, text in
-                        guard Notifier.isValid(text) else {
-                            return .failure(UsageError(Notifier.eventsError))
-                        }
+                        guard Notifier.isValid(text) else { return .failure(UsageError(Notifier.eventsError)) }
                         return .success { _ = $0.notifier.setEvents(text) }
                     }, { $0.notifier.eventsText })
             ], live: Live { _ = $0.notifier.setEvents($1.configuration.keyspaceEvents) }

@@ -17,9 +17,7 @@ extension OptionValue {
     }
 
     func events() throws(UsageError) -> String {
-        guard Notifier.isValid(text) else {
-            throw UsageError("\(option) \(text): \(Notifier.eventsError)")
-        }
+        guard Notifier.isValid(text) else { throw UsageError("\(option) \(text): \(Notifier.eventsError)") }
         return text
     }
 

@@ -69,9 +69,7 @@ struct Setting: Sendable {
                 guard ["yes", "no"].contains(text.lowercased()) else {
                     return .failure(UsageError("argument must be 'yes' or 'no'"))
                 }
-                guard (text.lowercased() == "yes") == value else {
-                    return .failure(UsageError(immutable))
-                }
+                guard (text.lowercased() == "yes") == value else { return .failure(UsageError(immutable)) }
                 return .success { _ in }
             },
             { _ in value ? "yes" : "no" })

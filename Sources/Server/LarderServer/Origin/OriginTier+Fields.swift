@@ -8,8 +8,7 @@ extension OriginTier {
     var fields: [(String, String)] {
         let status = origin.status()
         let down = status.servers.filter { !$0.isUp }
-        let state =
-            down.count == status.servers.count ? "down" : down.isEmpty ? "up" : "partly"
+        let state = down.count == status.servers.count ? "down" : down.isEmpty ? "up" : "partly"
         return [
             ("url", origin.name), ("writing", settings.writing.rawValue.lowercased()),
             ("stale", settings.servesStale ? "yes" : "no"), ("hears", hears.name), ("bound", "\(staleness ?? -1)"),

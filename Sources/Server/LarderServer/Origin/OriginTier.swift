@@ -176,9 +176,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     /// How long an entry may still be served as fresh after its value has changed at the origin, in milliseconds; nil
     /// for no limit.
-    var staleness: Int64? {
-        hasLifetimes ? database.rules.policy.intervalMilliseconds : Int64(limits.staleness)
-    }
+    var staleness: Int64? { hasLifetimes ? database.rules.policy.intervalMilliseconds : Int64(limits.staleness) }
 
     /// Whether an entry that was requested at `sentAt` is fresh, if the origin sends no invalidations.
     private func isYoung(_ sentAt: Int64, _ instant: Int64) -> Bool {

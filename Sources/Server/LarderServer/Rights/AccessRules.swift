@@ -49,9 +49,7 @@ extension AccessRule {
             }
         }
         guard problems.isEmpty else { throw UsageError(problems.joined(separator: "; ")) }
-        guard !rules.isEmpty else {
-            throw UsageError("there is no rule; an example: \(example(kind))")
-        }
+        guard !rules.isEmpty else { throw UsageError("there is no rule; an example: \(example(kind))") }
         return rules
     }
 

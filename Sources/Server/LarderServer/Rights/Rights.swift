@@ -126,9 +126,7 @@ struct Rights: Equatable, Sendable {
         }
         var index = 3
         while index < count {
-            if equalsIgnoringCase(word(index), "BCAST") {
-                return .command(Missing(level: .read, isEverywhere: true))
-            }
+            if equalsIgnoringCase(word(index), "BCAST") { return .command(Missing(level: .read, isEverywhere: true)) }
             let hasValue = equalsIgnoringCase(word(index), "PREFIX") || equalsIgnoringCase(word(index), "REDIRECT")
             index += hasValue ? 2 : 1
         }
@@ -154,9 +152,7 @@ struct Rights: Equatable, Sendable {
             case .one(let database):
                 if !covers(level, in: database) { return .channel([UInt8](name), Missing(level: level)) }
             case .all:
-                if !covers(level, in: nil) {
-                    return .channel([UInt8](name), Missing(level: level, isEverywhere: true))
-                }
+                if !covers(level, in: nil) { return .channel([UInt8](name), Missing(level: level, isEverywhere: true)) }
             }
         }
         return nil

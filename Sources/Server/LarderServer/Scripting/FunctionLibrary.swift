@@ -33,9 +33,7 @@ struct FunctionLibrary: Sendable {
         guard let name else { throw CommandError("ERR Library name was not given") }
         guard isName(name.utf8) else { throw CommandError("ERR \(nameRule)") }
         let engine = words.first?.dropFirst(2) ?? ""
-        guard engine.lowercased() == "lua" else {
-            throw CommandError("ERR Engine '\(engine.prefix(128))' not found")
-        }
+        guard engine.lowercased() == "lua" else { throw CommandError("ERR Engine '\(engine.prefix(128))' not found") }
         return (name, ScriptCode(Array(text[end...]), isLibrary: true))
     }
 

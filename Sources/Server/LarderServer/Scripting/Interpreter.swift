@@ -121,9 +121,7 @@ final class Interpreter: @unchecked Sendable {
 
 extension CommandError {
     /// Creates an error from its encoded reply.
-    init(encoded reply: UnsafeRawBufferPointer) {
-        bytes = Array(reply.dropFirst().dropLast(2))
-    }
+    init(encoded reply: UnsafeRawBufferPointer) { bytes = Array(reply.dropFirst().dropLast(2)) }
 }
 
 extension larder_script_word {

@@ -20,9 +20,7 @@ struct ScriptDigest: Hashable, Sendable {
         }
         // The three integers of the tuple are contiguous, so the 20 bytes fit.
         withUnsafeMutableBytes(of: &digest) { place in
-            if let start = place.baseAddress {
-                SHA1Final(start.assumingMemoryBound(to: UInt8.self), &context)
-            }
+            if let start = place.baseAddress { SHA1Final(start.assumingMemoryBound(to: UInt8.self), &context) }
         }
         (first, second, third) = (digest.0.bigEndian, digest.1.bigEndian, digest.2.bigEndian)
     }

@@ -86,9 +86,7 @@ extension Call {
         } catch {
             let isLate = session.origin.servesStale
             guard missing == nil || isLate, !isCold, try readUnverified(key, { reply(.stale, $0, $1) })
-            else {
-                throw error
-            }
+            else { throw error }
             missing = nil
         }
         return .done

@@ -123,9 +123,7 @@ extension Call {
     }
 
     /// Returns whether the last read has failed because the key's value is not a string. Resets the flag.
-    private mutating func takeOtherType() -> Bool {
-        return exchange(&isOfOtherType, with: false)
-    }
+    private mutating func takeOtherType() -> Bool { exchange(&isOfOtherType, with: false) }
 
     /// Reads a queued write from the outbox. While a write is queued, it is the newest value of its key.
     /// - Returns: whether the key has a value after that write; nil if the write is no longer queued.

@@ -124,9 +124,7 @@ struct StagedValue {
     let rule: (FreshnessRules) -> DeadlineRule?
 
     /// Returns nil if the value is short.
-    init?(
-        _ payload: UnsafeRawBufferPointer, grace: Int64?, rule: @escaping (FreshnessRules) -> DeadlineRule?
-    ) {
+    init?(_ payload: UnsafeRawBufferPointer, grace: Int64?, rule: @escaping (FreshnessRules) -> DeadlineRule?) {
         guard payload.count >= Database.largeValueBytesMin else { return nil }
         (self.payload, self.grace, self.rule) = (payload, grace, rule)
     }

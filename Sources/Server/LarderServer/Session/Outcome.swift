@@ -17,9 +17,7 @@ enum Outcome {
 
 extension Outcome {
     /// Runs work on a thread that may block. The work writes the reply.
-    static func later(
-        _ work: @escaping @Sendable (inout ReplyBuffer) throws(CommandError) -> Void
-    ) -> Outcome {
+    static func later(_ work: @escaping @Sendable (inout ReplyBuffer) throws(CommandError) -> Void) -> Outcome {
         .deferred { (reply) throws(CommandError) in
             try work(&reply)
             return nil

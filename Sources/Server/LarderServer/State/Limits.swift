@@ -144,9 +144,7 @@ extension QueryLimits {
 
 extension CommandError {
     static func tooLongReply(_ limits: Limits) -> CommandError {
-        CommandError(
-            "ERR the values exceed \(limits.replyBytesMax) bytes, the limit for one reply (--max-reply)"
-        )
+        CommandError("ERR the values exceed \(limits.replyBytesMax) bytes, the limit for one reply (--max-reply)")
     }
 }
 

@@ -147,9 +147,7 @@ package final class ServerState: Sendable {
     /// The address that CLIENT LIST shows for every connection.
     var clientAddress: String { "\(socketPath):0" }
 
-    package func newClientID() -> Int64 {
-        Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
-    }
+    package func newClientID() -> Int64 { Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue) }
 
     /// Purges entries of a database. If the database is an outbox, also updates the index of its queued writes. May
     /// block.

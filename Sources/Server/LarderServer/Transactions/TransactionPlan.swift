@@ -176,9 +176,7 @@ final class TransactionRun {
 
     /// - Parameter loadedBytesMax: the maximum length of a record that may be read, if the transaction runs without
     ///   locks; otherwise nil. `readCostMax`: the maximum of all ``note(cost:)``.
-    init(
-        _ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil, readCostMax: Int = .max
-    ) {
+    init(_ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil, readCostMax: Int = .max) {
         self.plan = plan
         self.readCostMax = readCostMax
         self.update = update
@@ -215,9 +213,7 @@ final class TransactionRun {
     var mustBeginAgain: Bool { mustLeave || !missing.isEmpty }
 
     /// Returns the positions of keys. If the plan does not contain them all, returns nil and records the missing keys.
-    private func find(
-        _ keys: [Key], _ database: Database
-    ) throws(CommandError) -> (part: Int, positions: [Int])? {
+    private func find(_ keys: [Key], _ database: Database) throws(CommandError) -> (part: Int, positions: [Int])? {
         let part = parts[ObjectIdentifier(database)]
         var positions: [Int] = []
         positions.reserveCapacity(keys.count)

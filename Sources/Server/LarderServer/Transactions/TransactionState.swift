@@ -24,9 +24,7 @@ struct TransactionState {
     mutating func enqueue(
         _ row: CommandMetadata, count: Int, bytesMax: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) throws(CommandError) {
-        guard !row.flags.contains(.noMulti) else {
-            throw CommandError("ERR Command not allowed inside a transaction")
-        }
+        guard !row.flags.contains(.noMulti) else { throw CommandError("ERR Command not allowed inside a transaction") }
         // Refuse a key that is too long now: in EXEC, the other commands of the transaction would already be applied.
         try row.checkKeys(row.keyIndices(count: count, word), word)
         let room = bytesMax - (queue?.byteCount ?? 0)

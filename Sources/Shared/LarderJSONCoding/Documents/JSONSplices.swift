@@ -41,9 +41,7 @@ package struct JSONSplices {
     // MARK: Values
 
     /// Adds a member to an object that has no member of this name.
-    package mutating func add(
-        _ name: String, _ value: JSONText, to object: Int, of document: borrowing JSONDocument
-    ) {
+    package mutating func add(_ name: String, _ value: JSONText, to object: Int, of document: borrowing JSONDocument) {
         let member = JSONText.member(name, value.bytes)
         if let last = document.members(object).last {
             insert([UInt8(ascii: ",")] + member, at: document.place(last + 1).upperBound)

@@ -137,9 +137,7 @@ package enum JSONNumber {
     ) throws(Failure) -> [UInt8] {
         if NumberText.isInteger(left), NumberText.isInteger(right) {
             guard let left = NumberText.integer(left, Int64.self), let right = NumberText.integer(right, Int64.self)
-            else {
-                throw Failure(reason: "numeric overflow")
-            }
+            else { throw Failure(reason: "numeric overflow") }
             let (result, overflows) =
                 multiplies ? left.multipliedReportingOverflow(by: right) : left.addingReportingOverflow(right)
             guard !overflows else { throw Failure(reason: "numeric overflow") }

@@ -43,9 +43,7 @@ final class RedisLink: LinkEvents {
         settings.backOff = { failures, failure in
             // After a refusal, retry less often: some servers block clients that retry too often, and the configuration
             // must be corrected first.
-            if case .unsuitable? = failure.refusal {
-                return RetryBackoff.rest(after: failures, from: 1_000, to: 5_000)
-            }
+            if case .unsuitable? = failure.refusal { return RetryBackoff.rest(after: failures, from: 1_000, to: 5_000) }
             return RetryBackoff.rest(after: failures, from: 50, to: 1_000)
         }
         link = Link(settings, on: loop)

@@ -134,9 +134,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
             if case .unix? = endpoints.first { form = "?db=0 to ?db=65535, or the name of a larder's database" }
             throw Failure(description: "'\(text)' is not a database number; use \(form)")
         }
-        guard !isCluster || number == 0 else {
-            throw Failure(description: "a cluster has only database 0")
-        }
+        guard !isCluster || number == 0 else { throw Failure(description: "a cluster has only database 0") }
         database = String(number)
     }
 

@@ -297,9 +297,7 @@ package enum FileSystem {
     /// - Parameters:
     ///   - prefix: skips files and directories directly in `path` if their names begin with this.
     ///   - found: called with the path and the disk space of each file, only once for a file with several hard links.
-    package static func space(
-        _ path: String, leavingOut prefix: String? = nil, _ found: (String, Int) -> Void
-    ) -> Int {
+    package static func space(_ path: String, leavingOut prefix: String? = nil, _ found: (String, Int) -> Void) -> Int {
         var seen: Set<FileIdentity> = []
         return space(path, &seen, leavingOut: prefix) { found($0.path, $0.bytes) }
     }

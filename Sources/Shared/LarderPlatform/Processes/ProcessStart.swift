@@ -38,9 +38,7 @@ package struct ProcessStart {
         var process = pid_t()
         let status = Self.withCStrings(words) { words in
             guard let program = words[0] else { return ENOENT }
-            guard let environment else {
-                return posix_spawnp(&process, program, &actions, &attributes, words, environ)
-            }
+            guard let environment else { return posix_spawnp(&process, program, &actions, &attributes, words, environ) }
             return Self.withCStrings(environment.map { Array($0.utf8) }) { environment in
                 posix_spawnp(&process, program, &actions, &attributes, words, environment)
             }

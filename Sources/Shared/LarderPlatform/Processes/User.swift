@@ -3,9 +3,7 @@ package enum User {
     private static let bufferBytes = 1 << 16
 
     /// Returns the numeric ID of the user with this name; nil if there is none.
-    package static func number(of name: String) -> uid_t? {
-        numbers(of: name)?.user
-    }
+    package static func number(of name: String) -> uid_t? { numbers(of: name)?.user }
 
     private static func numbers(of name: String) -> (user: uid_t, group: gid_t)? {
         var entry = passwd()

@@ -45,9 +45,7 @@ extension VerbArguments {
     }
 
     /// The given grace, in milliseconds.
-    func grace() throws(UsageError) -> Int64? {
-        try time("--grace", 0...UpdatePolicy.longestMilliseconds)
-    }
+    func grace() throws(UsageError) -> Int64? { try time("--grace", 0...UpdatePolicy.longestMilliseconds) }
 
     /// The time span given by an option, in milliseconds; nil if the option is not given.
     /// - Parameter unit: the unit of a number without a unit. Seconds may have a fraction.

@@ -69,9 +69,7 @@ struct TagsFile {
 
     static func parse(_ bytes: [UInt8]) -> Content {
         let length = (bytes.lastIndex(of: 0x0A) ?? -1) + 1
-        guard let text = String(validating: bytes[..<length], as: UTF8.self) else {
-            return .damaged("it is not text")
-        }
+        guard let text = String(validating: bytes[..<length], as: UTF8.self) else { return .damaged("it is not text") }
         let rest = bytes[length...]
         for tail in [rest, rest.dropLast()] where !tail.isEmpty {
             let content = parse(text: text + String(decoding: tail, as: UTF8.self) + "\n")

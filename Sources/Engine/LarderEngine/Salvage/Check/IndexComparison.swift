@@ -46,9 +46,7 @@ struct IndexComparison {
     }
 
     /// Adds a record that must have an index key of the given kind, with a bucket time of at least `time`.
-    mutating func want(
-        _ kind: UInt8, _ key: UnsafeRawBufferPointer, from time: Int64, isExpired: Bool = false
-    ) {
+    mutating func want(_ kind: UInt8, _ key: UnsafeRawBufferPointer, from time: Int64, isExpired: Bool = false) {
         let hash = Self.hash(kind, key)
         guard part.contains(hash) else { return }
         wanted.append(Wanted(hash: hash, time: time, isExpired: isExpired))

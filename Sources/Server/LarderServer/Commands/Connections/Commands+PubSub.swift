@@ -45,8 +45,7 @@ extension CommandTable {
 
     private static func unsubscribe(_ call: inout Call, _ kind: PubSub.Kind) -> Outcome {
         let session = call.session
-        let channels =
-            call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscriptions.all(kind)
+        let channels = call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscriptions.all(kind)
         if channels.isEmpty { confirm(call, nil, kind) }
         for channel in channels {
             session.unsubscribe(channel, kind, isInTransaction: call.isInTransaction)

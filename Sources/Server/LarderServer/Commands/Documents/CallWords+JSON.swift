@@ -40,9 +40,7 @@ extension CommandError {
     static let noPath = CommandError("ERR Path does not exist")
     static let notAtRoot = CommandError("ERR new objects must be created at the root")
 
-    static func noPath(orElse reason: String) -> CommandError {
-        CommandError("ERR Path does not exist or \(reason)")
-    }
+    static func noPath(orElse reason: String) -> CommandError { CommandError("ERR Path does not exist or \(reason)") }
 
     static func wrongKind(expected: String) -> CommandError {
         CommandError("WRONGTYPE wrong type of path value - expected \(expected)")

@@ -76,9 +76,7 @@ extension CommandTable {
         let ahead = words.timeAhead
         return .facts(1, .counted) { facts, rules, replies in
             guard let facts else { return replies.integer(EntryOperation.noEntry) }
-            guard let deadline = rules.deadline(facts.header) else {
-                return replies.integer(EntryOperation.noDeadline)
-            }
+            guard let deadline = rules.deadline(facts.header) else { return replies.integer(EntryOperation.noDeadline) }
             let instant = max(0, max(deadline, words.now) - ahead)
             // Round to the nearest second. Adding 500 ms first could overflow.
             replies.integer(inSeconds ? instant / 1000 + (instant % 1000 >= 500 ? 1 : 0) : instant)

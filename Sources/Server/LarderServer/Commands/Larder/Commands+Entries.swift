@@ -52,9 +52,7 @@ extension CommandTable {
     /// Parses a number that must be at least 1. A number greater than `most` is reduced to `most`.
     static func number(_ call: Call, _ index: Int, _ most: Int) throws(CommandError) -> Int {
         let value = try call.integer(index)
-        guard value >= 1 else {
-            throw CommandError("ERR \(call.text(index - 1).uppercased()) must be 1 or more")
-        }
+        guard value >= 1 else { throw CommandError("ERR \(call.text(index - 1).uppercased()) must be 1 or more") }
         return Int(min(value, Int64(most)))
     }
 
@@ -138,9 +136,7 @@ extension CommandTable {
                 case "storedat": storedAt = try Self.past(words, try options.value())
                 case "pxat":
                     let deadline = try words.integer(try options.value())
-                    guard deadline > 0 else {
-                        throw CommandError("ERR invalid expire time in '\(words.name)' command")
-                    }
+                    guard deadline > 0 else { throw CommandError("ERR invalid expire time in '\(words.name)' command") }
                     let (sum, overflow) = deadline.addingReportingOverflow(timeAhead(words))
                     rule = .own(overflow ? deadline : sum)
                 case "grace": grace = try words.grace(try options.value())

@@ -203,9 +203,7 @@ extension CommandTable {
     }
 
     /// Purges entries. The error for invalid tags or an invalid prefix is sent without its code.
-    private static func purge(
-        _ database: Database, _ selection: PurgeSelection
-    ) throws(CommandError) -> PurgeReport {
+    private static func purge(_ database: Database, _ selection: PurgeSelection) throws(CommandError) -> PurgeReport {
         do throws(LarderError) {
             return try database.purge(selection)
         } catch {

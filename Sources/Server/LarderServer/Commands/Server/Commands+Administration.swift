@@ -53,9 +53,7 @@ extension CommandTable {
     }
 
     @Sendable private static func save(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard !call.server.saves.isUnderWay else {
-            throw CommandError("ERR Background save already in progress")
-        }
+        guard !call.server.saves.isUnderWay else { throw CommandError("ERR Background save already in progress") }
         let server = call.server
         return .okLater { () throws(CommandError) in try CommandError.wrap(server.save()) }
     }
@@ -100,9 +98,7 @@ extension CommandTable {
             call.session.replies.simple(row.summary)
             return .done
         }
-        guard call.isWord(1, "SLEEP"), call.count == 3 else {
-            throw .subcommand(call, of: "DEBUG")
-        }
+        guard call.isWord(1, "SLEEP"), call.count == 3 else { throw .subcommand(call, of: "DEBUG") }
         // As in Redis, a text that is not a number counts as 0.
         let seconds = Double(call.text(2)) ?? 0
         guard seconds <= sleepSecondsMax else { throw CommandError("ERR the longest sleep is 3600 seconds") }

@@ -3,9 +3,7 @@ import LarderEngine
 import LarderRESP
 
 extension CommandTable {
-    static let lcsPlanners: Planners = [
-        .lcs: run
-    ]
+    static let lcsPlanners: Planners = [.lcs: run]
 
     private struct LCSOptions {
         var length = false

@@ -125,9 +125,7 @@ extension Call {
     }
 
     /// Repeats the recorded commands of a long script, with locks held. If a result differs, the script starts again.
-    private func replay(
-        _ record: ScriptRecord, _ execution: Execution, _ run: TransactionRun
-    ) throws(CommandError) {
+    private func replay(_ record: ScriptRecord, _ execution: Execution, _ run: TransactionRun) throws(CommandError) {
         var host = ScriptHost(session, execution, run, now: record.now, isReadOnly: false)
         let isSame =
             run.update.isAsFresh(at: session.clock.now())
