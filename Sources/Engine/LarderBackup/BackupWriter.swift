@@ -42,9 +42,7 @@ package struct BackupWriter {
         // This keeps the newest backup last in the order of names.
         while let last, name <= last {
             number += 1
-            name =
-                String(last.prefix(16)) + "-" + String(repeating: "0", count: max(0, 3 - "\(number)".count))
-                + "\(number)"
+            name = String(last.prefix(16)) + "-" + number.zeroPadded(3)
             if number > 999 { throw .place("\(path) already has 999 backups of the same second; try again later") }
         }
         self.name = name
@@ -56,15 +54,11 @@ package struct BackupWriter {
     }
 
     private static func name(ofTime seconds: Int64) -> String {
-        var time = time_t(seconds)
-        var parts = tm()
-        gmtime_r(&time, &parts)
-        func text(_ number: Int32, _ digits: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
-        }
-        return text(parts.tm_year + 1900, 4) + text(parts.tm_mon + 1, 2) + text(parts.tm_mday, 2) + "T"
-            + text(parts.tm_hour, 2) + text(parts.tm_min, 2) + text(parts.tm_sec, 2) + "Z"
+        var (instant, parts) = (time_t(seconds), tm())
+        gmtime_r(&instant, &parts)
+        let date = [parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday].map { $0.zeroPadded(2) }
+        let time = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { $0.zeroPadded(2) }
+        return date.joined() + "T" + time.joined() + "Z"
     }
 
     /// Makes a backup.

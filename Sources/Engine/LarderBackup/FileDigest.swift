@@ -56,10 +56,7 @@ struct FileDigest: Equatable {
     }
 
     /// The checksum as 8 hexadecimal digits.
-    var text: String {
-        let digits = String(checksum, radix: 16)
-        return String(repeating: "0", count: 8 - digits.count) + digits
-    }
+    var text: String { checksum.zeroPadded(8, radix: 16) }
 
     private init(checksum: UInt32, byteCount: Int) { (self.checksum, self.byteCount) = (checksum, byteCount) }
 

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// The names of LevelDB's files.
 package enum FileNames {
     package static let current = "CURRENT"
@@ -27,16 +29,11 @@ package enum FileNames {
     }
 
     // The names that LevelDB gives to its files.
-    package static func log(_ number: UInt64) -> String { padded(number) + ".log" }
-    package static func manifest(_ number: UInt64) -> String { "MANIFEST-" + padded(number) }
-    package static func table(_ number: UInt64) -> String { padded(number) + ".ldb" }
+    package static func log(_ number: UInt64) -> String { number.zeroPadded(6) + ".log" }
+    package static func manifest(_ number: UInt64) -> String { "MANIFEST-" + number.zeroPadded(6) }
+    package static func table(_ number: UInt64) -> String { number.zeroPadded(6) + ".ldb" }
     /// The name of a table in old versions of LevelDB.
-    package static func oldTable(_ number: UInt64) -> String { padded(number) + ".sst" }
-
-    private static func padded(_ number: UInt64) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
-    }
+    package static func oldTable(_ number: UInt64) -> String { number.zeroPadded(6) + ".sst" }
 
     /// Whether a file may contain data: a table, a log, or a manifest other than the first. The first manifest has no
     /// data, because LevelDB writes it before `CURRENT` when it creates a database. A database that was ever open also

@@ -4,13 +4,12 @@ import LarderPlatform
 /// Returns a key in quotes, for messages: printable ASCII stays as it is, other bytes become `\xNN`. Bytes after the
 /// first 64 are dropped, and the key's length is appended.
 package func quoted(_ key: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef")
     var text = "\""
     for byte in key.prefix(64) {
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"): text += "\\\(Character(Unicode.Scalar(byte)))"
         case 0x20...0x7E: text.append(Character(Unicode.Scalar(byte)))
-        default: text += "\\x\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+        default: text += "\\x" + HexText.text([byte])
         }
     }
     return text + (key.count > 64 ? "… (\(key.count) bytes)\"" : "\"")

@@ -137,7 +137,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         _ handler: @Sendable (OutboxDelivery<Value>) async throws -> Void
     ) async -> OutboxDeliverer.End {
         let (key, entry) = (parcel.turn.key, parcel.entry)
-        let (token, attempt) = (text(entry.token ?? []), parcel.turn.failures + 1)
+        let (token, attempt) = (HexText.text(entry.token ?? []), parcel.turn.failures + 1)
         do {
             switch model(entry, key, source) {
             case .success(let value):
@@ -172,11 +172,6 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         } catch {
             return .failure(.decodingFailed(Value.self, entry.codec, Key(key), source.database.name, error))
         }
-    }
-
-    private static func text(_ token: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: token.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
     // MARK: Writes

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// The options of a ``LarderFollower``: which changes it replicates, and how.
 ///
 /// Thread-safe: a value type.
@@ -31,7 +33,7 @@ public struct ReplicationOptions: Sendable {
     /// A text that identifies the prefix and the tags: a part of the key under which the position is stored.
     var filter: String {
         let names = allTags.map(Self.name(ofTag:)).sorted()
-        return (prefix.isEmpty ? "" : "|prefix=\(Self.hex(prefix))")
+        return (prefix.isEmpty ? "" : "|prefix=\(HexText.text(prefix))")
             + (names.isEmpty ? "" : "|tags=" + names.joined(separator: ","))
     }
 
@@ -40,13 +42,9 @@ public struct ReplicationOptions: Sendable {
     /// Returns a unique name, without commas, of a tag.
     private static func name(ofTag tag: [UInt8]) -> String {
         guard let text = String(validating: tag, as: UTF8.self), !text.contains(","), !text.hasPrefix("hex:") else {
-            return "hex:" + hex(tag)
+            return "hex:" + HexText.text(tag)
         }
         return text
-    }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
     }
 }
 

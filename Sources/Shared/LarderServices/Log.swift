@@ -83,8 +83,8 @@ package final class Log: Sendable {
         var seconds = now.tv_sec
         var parts = tm()
         gmtime_r(&seconds, &parts)
-        func two(_ value: Int32) -> String { value < 10 ? "0\(value)" : "\(value)" }
-        let milliseconds = String(1000 + now.tv_nsec / 1_000_000).dropFirst()
+        func two(_ value: Int32) -> String { value.zeroPadded(2) }
+        let milliseconds = (now.tv_nsec / 1_000_000).zeroPadded(3)
         return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))T"
             + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)Z"
     }
@@ -144,9 +144,7 @@ package enum LogFormat: String, Sendable, CaseIterable {
             case "\n": escaped += "\\n"
             case "\r": escaped += "\\r"
             case "\t": escaped += "\\t"
-            case let scalar:
-                let digits = String(scalar.value, radix: 16)
-                escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            case let scalar: escaped += "\\u" + scalar.value.zeroPadded(4, radix: 16)
             }
             rest = rest[rest.index(after: index)...]
         }

@@ -8,15 +8,12 @@ package func printableKey(_ bytes: some Collection<UInt8>) -> String {
     {
         return text
     }
-    let digits = Array("0123456789abcdef".unicodeScalars)
     var text = ""
     for byte in bytes.prefix(64) {
         if byte >= 0x20 && byte < 0x7F && byte != 0x5C {
             text.unicodeScalars.append(Unicode.Scalar(byte))
         } else {
-            text += "\\x"
-            text.unicodeScalars.append(digits[Int(byte >> 4)])
-            text.unicodeScalars.append(digits[Int(byte & 15)])
+            text += "\\x" + HexText.text([byte])
         }
     }
     return bytes.count > 64 ? text + "…" : text

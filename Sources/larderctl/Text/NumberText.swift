@@ -56,7 +56,7 @@ enum TimeText {
     /// Formats milliseconds as seconds with three decimals: `12.345`.
     static func seconds(_ milliseconds: Int64) -> String {
         let span = milliseconds.magnitude
-        return (milliseconds < 0 ? "-" : "") + "\(span / 1000).\(padded(span % 1000, 3))"
+        return (milliseconds < 0 ? "-" : "") + "\(span / 1000).\((span % 1000).zeroPadded(3))"
     }
 
     /// Formats a duration in the largest unit of which it is a whole multiple: `7 days`, `90 seconds`, `1 hour`.
@@ -74,7 +74,7 @@ enum TimeText {
         let span = milliseconds.magnitude
         let seconds = span / 1000
         func two(_ large: UInt64, _ unit: String, _ small: UInt64, _ smaller: String) -> String {
-            "\(sign)\(large) \(unit) \(padded(small, 2)) \(smaller)"
+            "\(sign)\(large) \(unit) \(small.zeroPadded(2)) \(smaller)"
         }
         if span < 1000 { return "\(sign)\(span) ms" }
         if seconds < 60 { return "\(sign)\(seconds) s" }
@@ -91,25 +91,19 @@ enum TimeText {
         // Round down, also before 1970.
         let fraction = (milliseconds % 1000 + 1000) % 1000
         let seconds = milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0)
-        return dateTime(seconds) + ".\(padded(fraction, 3)) UTC"
+        return dateTime(seconds) + ".\(fraction.zeroPadded(3)) UTC"
     }
 
     private static func dateTime(_ seconds: Int64) -> String {
         var (time, parts) = (time_t(seconds), tm())
         // The year of an extreme value does not fit.
         guard gmtime_r(&time, &parts) != nil else { return "?" }
-        return "\(Int(parts.tm_year) + 1900)-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2)) "
+        return "\(Int(parts.tm_year) + 1900)-\((parts.tm_mon + 1).zeroPadded(2))-\(parts.tm_mday.zeroPadded(2)) "
             + clock(parts.tm_hour, parts.tm_min, parts.tm_sec)
     }
 
     /// Formats a time as `04:05:06`.
     static func clock<Number: BinaryInteger>(_ numbers: Number...) -> String {
-        numbers.map { padded($0, 2) }.joined(separator: ":")
-    }
-
-    /// Returns a number with zeros before it, up to a width.
-    static func padded(_ number: some BinaryInteger, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        numbers.map { $0.zeroPadded(2) }.joined(separator: ":")
     }
 }

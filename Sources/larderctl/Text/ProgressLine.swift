@@ -34,7 +34,7 @@ final class ProgressLine {
         let share = min(1, Double(done) / Double(total))
         let left = Int((Double(max(0, total - done)) / rate).rounded(.up))
         return "\(Int(share * 100)) %  \(text(done)) of \(text(total))\(name)  \(speed)  "
-            + "\(left / 60):\(TimeText.padded(left % 60, 2)) left"
+            + "\(left / 60):\((left % 60).zeroPadded(2)) left"
     }
 
     /// Clears the line.

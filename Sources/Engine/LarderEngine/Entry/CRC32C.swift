@@ -1,4 +1,5 @@
 import CLarderCRC32C
+import LarderPlatform
 
 /// CRC-32C (Castagnoli, polynomial 0x1EDC6F41, as in RFC 3720 appendix B.4), for the engine's own files.
 package enum CRC32C {
@@ -51,8 +52,5 @@ package enum CRC32C {
 
 extension UInt64 {
     /// Returns the number in hexadecimal digits, with leading zeros.
-    package func hexadecimal(digits count: Int = 16) -> String {
-        let digits = String(self, radix: 16)
-        return String(repeating: "0", count: Swift.max(0, count - digits.count)) + digits
-    }
+    package func hexadecimal(digits count: Int = 16) -> String { zeroPadded(count, radix: 16) }
 }

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// A reader's position in a database's changes. Its text form is one word, which the reader passes back unchanged in
 /// its next request.
 ///
@@ -63,7 +65,9 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
             if parts[2] == "-" {
                 pass = .notBegun
             } else {
-                guard let key = Self.bytes(hex: parts[2].utf8), key.count <= Key.bytesMax else { return nil }
+                guard let key = HexText.bytes(String(parts[2])), HexText.text(key) == parts[2],
+                    key.count <= Key.bytesMax
+                else { return nil }
                 pass = .through(key)
             }
         }
@@ -77,52 +81,18 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
         return ChangePlace(sequence, Int(step))
     }
 
-    private static func bytes(hex: Substring.UTF8View) -> [UInt8]? {
-        guard hex.count % 2 == 0 else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(hex.count / 2)
-        var high: UInt8?
-        for digit in hex {
-            let value: UInt8
-            switch digit {
-            case 0x30...0x39: value = digit - 0x30
-            case 0x61...0x66: value = digit - 0x61 + 10
-            default: return nil
-            }
-            if let first = high {
-                bytes.append(first << 4 | value)
-                high = nil
-            } else {
-                high = value
-            }
-        }
-        return bytes
-    }
-
     package var description: String {
         switch start {
         case .beginning: return "0"
         case .end: return "$"
         case .behind(nil, let place): return "\(place.sequence)"
         case .behind(let feed?, let place):
-            let hex = String(feed, radix: 16)
-            let text = String(repeating: "0", count: 16 - hex.count) + hex + ":\(place.sequence).\(place.step)"
+            let text = feed.hexadecimal() + ":\(place.sequence).\(place.step)"
             switch pass {
             case nil: return text
             case .notBegun: return text + ":-"
-            case .through(let key): return text + ":" + Self.hex(key)
+            case .through(let key): return text + ":" + HexText.text(key)
             }
         }
-    }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
-        text.reserveCapacity(2 * bytes.count)
-        for byte in bytes {
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
-        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -65,24 +65,11 @@ struct SyncedFiles: Equatable {
     /// The maximum size of the file in bytes: more than is needed for tens of thousands of tables.
     static let bytesMax = 64 << 20
 
-    private static let digits = Array("0123456789abcdef".utf8)
-
-    private static func text(_ key: [UInt8]) -> String {
-        if key.isEmpty { return "-" }
-        return String(decoding: key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
+    private static func text(_ key: [UInt8]) -> String { key.isEmpty ? "-" : HexText.text(key) }
 
     /// Parses a key in hexadecimal; nil if it is malformed. A key that was not recorded is empty.
     private static func key(_ text: Substring) -> [UInt8]? {
-        if text == "-" { return [] }
-        let values = text.utf8.map { digits.firstIndex(of: $0) }
-        guard values.count.isMultiple(of: 2), values.count >= 16 else { return nil }
-        var key: [UInt8] = []
-        for index in stride(from: 0, to: values.count, by: 2) {
-            guard let high = values[index], let low = values[index + 1] else { return nil }
-            key.append(UInt8(high << 4 | low))
-        }
-        return key
+        text == "-" ? [] : HexText.bytes(String(text)).flatMap { $0.count >= 8 ? $0 : nil }
     }
 
     /// Parses the file; nil if it is malformed.

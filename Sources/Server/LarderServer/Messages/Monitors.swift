@@ -58,9 +58,7 @@ final class Monitors: Sendable {
         var clock = timespec()
         clock_gettime(CLOCK_REALTIME, &clock)
         let micros = now % 1000 * 1000 + Int64(clock.tv_nsec) / 1000 % 1000
-        let digits = String(micros)
-        let fraction = String(repeating: "0", count: max(0, 6 - digits.utf8.count)) + digits
-        var line = Array("+\(now / 1000).\(fraction) [\(database) \(address)]".utf8)
+        var line = Array("+\(now / 1000).\(micros.zeroPadded(6)) [\(database) \(address)]".utf8)
         for index in 0..<count {
             line += [0x20, 0x22]
             for byte in word(index) { append(byte, to: &line) }

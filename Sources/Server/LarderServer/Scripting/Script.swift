@@ -1,4 +1,5 @@
 import CLarderMessageDigest
+import LarderPlatform
 import LarderRESP
 import Synchronization
 
@@ -30,13 +31,7 @@ struct ScriptDigest: Hashable, Sendable {
         guard text.count == 40 else { return nil }
         var parts: (UInt64, UInt64, UInt64) = (0, 0, 0)
         for (index, byte) in text.enumerated() {
-            let digit: UInt8
-            switch byte {
-            case 0x30...0x39: digit = byte - 0x30
-            case 0x41...0x46: digit = byte - 0x41 + 10
-            case 0x61...0x66: digit = byte - 0x61 + 10
-            default: return nil
-            }
+            guard let digit = HexText.digit(byte) else { return nil }
             switch index {
             case ..<16: parts.0 = parts.0 << 4 | UInt64(digit)
             case ..<32: parts.1 = parts.1 << 4 | UInt64(digit)

@@ -3,7 +3,12 @@ package enum HexText {
     private static let digits = Array("0123456789abcdef".utf8)
 
     package static func text(_ bytes: some Sequence<UInt8>) -> String {
-        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        var text: [UInt8] = []
+        for byte in bytes {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// Returns the bytes; nil if the text is not hexadecimal.
@@ -13,13 +18,21 @@ package enum HexText {
         return stride(from: 0, to: digits.count, by: 2).map { (digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0) }
     }
 
-    fileprivate static func digit(_ letter: UInt8) -> UInt8? {
+    package static func digit(_ letter: UInt8) -> UInt8? {
         switch letter {
         case 0x30...0x39: letter - 0x30
         case 0x41...0x46: letter - 0x41 + 10
         case 0x61...0x66: letter - 0x61 + 10
         default: nil
         }
+    }
+}
+
+extension BinaryInteger {
+    /// Returns the digits of a number that is not negative, with zeros before them up to a width.
+    package func zeroPadded(_ width: Int, radix: Int = 10) -> String {
+        let digits = String(self, radix: radix)
+        return String(repeating: "0", count: Swift.max(0, width - digits.utf8.count)) + digits
     }
 }
 

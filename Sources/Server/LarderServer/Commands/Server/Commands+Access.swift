@@ -151,15 +151,14 @@ extension CommandTable {
         let session = call.session
         session.replies.array(count: denials.count)
         for denial in denials {
-            let age = String(max(0, call.server.engine.now() - denial.at))
+            let age = max(0, call.server.engine.now() - denial.at).zeroPadded(4)
             session.replies.map(count: 7)
             session.replies.field("count", denial.count)
             session.replies.field("reason", denial.reason.rawValue)
             session.replies.field("context", denial.context)
             session.replies.field("object", denial.object)
             session.replies.field("username", denial.user)
-            let padded = String(repeating: "0", count: max(0, 4 - age.count)) + age
-            session.replies.field("age-seconds", "\(padded.dropLast(3)).\(padded.suffix(3))")
+            session.replies.field("age-seconds", "\(age.dropLast(3)).\(age.suffix(3))")
             session.replies.field("client-info", denial.client)
         }
         return .done

@@ -145,8 +145,7 @@ struct ServerInfo {
         var scale = 1
         for _ in 0..<digits { scale *= 10 }
         let scaled = max(0, Int(exactly: (value * Double(scale)).rounded()) ?? 0)
-        let fraction = String(scaled % scale)
-        return "\(scaled / scale)." + String(repeating: "0", count: digits - fraction.utf8.count) + fraction
+        return "\(scaled / scale).\((scaled % scale).zeroPadded(digits))"
     }
 
     private static func percent(_ part: Int, of whole: Int) -> String {
@@ -166,10 +165,7 @@ struct ServerInfo {
         ]
     }
 
-    private static func seconds(_ time: timeval) -> String {
-        let fraction = String(Int(time.tv_usec))
-        return "\(time.tv_sec)." + String(repeating: "0", count: max(0, 6 - fraction.utf8.count)) + fraction
-    }
+    private static func seconds(_ time: timeval) -> String { "\(time.tv_sec).\(Int(time.tv_usec).zeroPadded(6))" }
 
     // MARK: The larder
 
