@@ -104,20 +104,13 @@ final class MemoryBudget: @unchecked Sendable {
         var tries = 0
         while attached.load(ordering: .relaxed) > most {
             tries += 1
-            if tries <= 4, shard.table.attachedByteCount <= part, dropFromAnother(than: shard, part) { continue }
+            if tries <= 4, shard.table.attachedByteCount <= part,
+                shrinkAnother(than: shard, to: part, most: 65_536, { $0.attachedByteCount }, { $0.dropAttachment() })
+            {
+                continue
+            }
             guard shard.table.dropAttachment() else { return }
             shard.publish()
-        }
-    }
-
-    private func dropFromAnother(than own: Shard, _ part: Int) -> Bool {
-        withAnother(than: own) { candidate in
-            let before = candidate.table.attachedByteCount
-            while candidate.table.attachedByteCount > part, before - candidate.table.attachedByteCount < 65_536,
-                candidate.table.dropAttachment()
-            {}
-            candidate.publish()
-            return candidate.table.attachedByteCount < before
         }
     }
 
@@ -160,7 +153,12 @@ final class MemoryBudget: @unchecked Sendable {
         var tries = 0
         while usedBytes > room {
             tries += 1
-            if tries <= 4, shard.table.cleanByteCount < part, evictFromAnother(than: shard, part) { continue }
+            // Evict several entries, because finding the shard takes some time.
+            if tries <= 4, shard.table.cleanByteCount < part,
+                shrinkAnother(than: shard, to: part, most: 16_384, { $0.cleanByteCount }, { $0.evict() })
+            {
+                continue
+            }
             let hasEvicted = shard.table.evict()
             shard.publish()
             guard hasEvicted else { return }
@@ -228,23 +226,15 @@ final class MemoryBudget: @unchecked Sendable {
         shrink()
     }
 
-    /// Evicts entries of another shard that exceeds its share and whose lock is free. Tries only a few shards.
-    private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
-        withAnother(than: own) { candidate in
-            let before = candidate.table.cleanByteCount
-            // Evict several entries, because finding the shard took some time.
-            while candidate.table.cleanByteCount > part, before - candidate.table.cleanByteCount < 16_384,
-                candidate.table.evict()
-            {}
-            candidate.publish()
-            return candidate.table.cleanByteCount < before
-        }
-    }
-
-    /// Calls `body` with other shards, one after another, until `body` returns true. The shard's lock is held during
-    /// the call. Tries only a few shards, and skips those whose lock is not free.
-    /// - Returns: whether `body` returned true.
-    private func withAnother(than own: Shard, _ body: (Shard) -> Bool) -> Bool {
+    /// Makes the table of another shard whose lock is free smaller, if it is larger than `part`: until it is not, or by
+    /// about `most` bytes. Tries only a few shards.
+    /// - Parameters:
+    ///   - size: returns the size of a table in bytes.
+    ///   - drop: makes a table smaller; returns false if that is impossible.
+    /// - Returns: whether a table is smaller now.
+    private func shrinkAnother(
+        than own: Shard, to part: Int, most: Int, _ size: (EntryTable) -> Int, _ drop: (EntryTable) -> Bool
+    ) -> Bool {
         for _ in 0..<8 {
             let candidate = lock.withLock { () -> Shard? in
                 guard !shards.isEmpty else { return nil }
@@ -253,7 +243,10 @@ final class MemoryBudget: @unchecked Sendable {
             }
             guard let candidate, candidate !== own, candidate.lock.tryLock() else { continue }
             defer { candidate.lock.unlock() }
-            if body(candidate) { return true }
+            let (table, before) = (candidate.table, size(candidate.table))
+            while size(table) > part, before - size(table) < most, drop(table) {}
+            candidate.publish()
+            if size(table) < before { return true }
         }
         return false
     }
