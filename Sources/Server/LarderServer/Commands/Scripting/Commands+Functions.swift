@@ -72,22 +72,15 @@ enum FunctionCommands {
 
     private static func write(_ library: FunctionLibrary, withCode: Bool, to session: Session) {
         session.replies.map(count: withCode ? 4 : 3)
-        session.replies.bulk("library_name")
-        session.replies.bulk(library.name)
-        session.replies.bulk("engine")
-        session.replies.bulk("LUA")
+        session.replies.field("library_name", library.name)
+        session.replies.field("engine", "LUA")
         session.replies.bulk("functions")
         session.replies.array(count: library.functions.count)
         for function in library.functions {
             session.replies.map(count: 3)
-            session.replies.bulk("name")
-            session.replies.bulk(function.name)
+            session.replies.field("name", function.name)
             session.replies.bulk("description")
-            if let description = function.description {
-                session.replies.bulk(description)
-            } else {
-                session.replies.null()
-            }
+            session.replies.word(function.description)
             session.replies.bulk("flags")
             session.replies.set(count: function.flagNames.count)
             for name in function.flagNames { session.replies.simple(name) }
@@ -109,8 +102,7 @@ enum FunctionCommands {
             session.replies.bulk("command")
             session.replies.array(count: running.words.count)
             for word in running.words { session.replies.bulk(word) }
-            session.replies.bulk("duration_ms")
-            session.replies.integer((MonotonicClock.nanoseconds() - running.begin) / 1_000_000)
+            session.replies.field("duration_ms", (MonotonicClock.nanoseconds() - running.begin) / 1_000_000)
         } else {
             session.replies.null()
         }
@@ -118,8 +110,7 @@ enum FunctionCommands {
         session.replies.map(count: 1)
         session.replies.bulk("LUA")
         session.replies.map(count: 2)
-        session.replies.bulk("libraries_count")
-        session.replies.integer(libraries.libraries.count)
+        session.replies.field("libraries_count", libraries.libraries.count)
         session.replies.bulk("functions_count")
         return call.reply(libraries.functionCount)
     }

@@ -63,8 +63,7 @@ extension CommandTable {
             }
             if options.withLength { replies.integer(range.count) }
         }
-        replies.bulk("len")
-        replies.integer(table.length)
+        replies.field("len", table.length)
     }
 }
 
