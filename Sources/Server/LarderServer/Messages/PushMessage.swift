@@ -55,27 +55,20 @@ final class PushMessage: Sendable {
 
     /// Creates the message `message channel payload`; for a sharded channel, `kind` is `smessage`.
     static func message(_ kind: String, channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
-        PushMessage(
-            .message(
-                encode { buffer in
-                    buffer.push(count: 3)
-                    buffer.bulk(kind)
-                    buffer.bulk(channel)
-                    buffer.bulk(payload)
-                }))
+        message([Array(kind.utf8), channel, payload])
     }
 
     /// Creates the message `pmessage pattern channel payload`.
     static func message(pattern: [UInt8], channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
-        PushMessage(
-            .message(
-                encode { buffer in
-                    buffer.push(count: 4)
-                    buffer.bulk("pmessage")
-                    buffer.bulk(pattern)
-                    buffer.bulk(channel)
-                    buffer.bulk(payload)
-                }))
+        message([Array("pmessage".utf8), pattern, channel, payload])
+    }
+
+    private static func message(_ words: [[UInt8]]) -> PushMessage {
+        let bytes = encode { buffer in
+            buffer.push(count: words.count)
+            for word in words { buffer.bulk(word) }
+        }
+        return PushMessage(.message(bytes))
     }
 
     // MARK: Tracking
