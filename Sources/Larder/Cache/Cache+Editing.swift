@@ -74,7 +74,7 @@ private struct RunningEdit<Value: Codable> {
             throw failure(error.isOfDecoding ? .decoding : .invalidArgument, error.message, error.underlying)
         }
         guard let changed else { return (model, nil) }
-        try cache.source.verify(model, key)
+        try cache.source.verify(model, key, "edit")
         var write = try EntryWrite(.bytes(changed), record.header.codec, key, .keep, [], cache.name, "edit")
         (write.tags, write.condition, write.durability) = (record.tags, .unchanged(record), durability)
         return (model, write)

@@ -311,9 +311,9 @@ public final class CacheSource: @unchecked Sendable {
 
 extension CacheSource {
     /// Throws if a model fails a check of its schema.
-    func verify<Value: Encodable>(_ model: Value, _ key: Key) throws(LarderError) {
+    func verify<Value: Encodable>(_ model: Value, _ key: Key, _ operation: String = "set") throws(LarderError) {
         do { try codec.verify(model) } catch {
-            throw .encodingFailed(Value.self, codec.codec, key, database.name, error)
+            throw .encodingFailed(Value.self, codec.codec, key, database.name, error, operation)
         }
     }
 }

@@ -21,13 +21,14 @@ extension LarderError {
     }
 
     /// Returns the error for a value that could not be encoded. Its text names types and fields, never values.
-    static func encodingFailed(_ type: Any.Type, _ codec: Codec, _ key: Key, _ database: String?, _ error: any Error)
-        -> LarderError
-    {
+    static func encodingFailed(
+        _ type: Any.Type, _ codec: Codec, _ key: Key, _ database: String?, _ error: any Error,
+        _ operation: String = "set"
+    ) -> LarderError {
         LarderError(
             .encoding,
             "the value of type \(type) cannot be stored as \(codec): \(CodingProblem.encoding(error, codec))",
-            operation: "set", database: database, key: key.description, underlying: error)
+            operation: operation, database: database, key: key.description, underlying: error)
     }
 
     /// Returns the error for a stored value that is not of the requested type. Its text names types and fields, never

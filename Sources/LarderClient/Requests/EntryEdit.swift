@@ -47,7 +47,7 @@ struct EntryEdit<Model: Codable> {
     func result(for previous: [UInt8]?, _ codec: ModelCodec) throws(LarderClientError) -> (Model, NewEntry?) {
         guard let previous else { throw missing }
         let (model, text) = try checking { try previous.withUnsafeBytes { try edits.result(of: $0, storedAs: .json) } }
-        do { try codec.verify(model) } catch { throw RemoteCoding.failure(error, Model.self, codec, key) }
+        do { try codec.verify(model) } catch { throw RemoteCoding.failure(error, Model.self, codec, key, "EDIT") }
         guard let text, text != previous else { return (model, nil) }
         return (model, try NewEntry(bytes: text, key, .keep, [], .json))
     }

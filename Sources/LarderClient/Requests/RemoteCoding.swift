@@ -39,13 +39,13 @@ enum RemoteCoding {
 
     /// The error for a model that cannot be stored.
     static func failure(
-        _ error: any Error, _ model: Any.Type, _ codec: ModelCodec, _ key: [UInt8]
+        _ error: any Error, _ model: Any.Type, _ codec: ModelCodec, _ key: [UInt8], _ operation: String = "SET"
     ) -> LarderClientError {
         LarderClientError(
             .encode,
             "the value of type \(model) cannot be stored as \(codec.codec): "
                 + CodingProblem.encoding(error, codec.codec),
-            operation: "SET", key: printableKey(key), underlying: error)
+            operation: operation, key: printableKey(key), underlying: error)
     }
 
     /// - Parameter storedAs: requests the entry's codec from the daemon; returns nil if the entry no longer exists, or

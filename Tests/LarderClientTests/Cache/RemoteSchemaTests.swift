@@ -27,9 +27,10 @@ import Testing
         books = client.cache("books", of: Book.self, schema: Self.schema)
     }
 
-    private func expectRefusal(_ body: () async throws -> Void) async {
+    private func expectRefusal(_ operation: String = "SET", _ body: () async throws -> Void) async {
         let error = await #expect(throws: LarderClientError.self) { try await body() }
-        #expect(error?.code == .encode && error?.message.contains("'price' is not within") == true, "\(error as Any)")
+        #expect(error?.code == .encode && error?.operation == operation)
+        #expect(error?.message.contains("'price' is not within") == true, "\(error as Any)")
     }
 
     @Test func theAsynchronousClientFollowsTheSchema() async throws {
@@ -37,7 +38,7 @@ import Testing
         await expectRefusal { try await books.set(Book(price: 11), forKey: "b") }
         await expectRefusal { _ = try await books.setIfAbsent(Book(price: 11), forKey: "b") }
         await expectRefusal { try await books.update(forKey: "a") { $0?.price = -1 } }
-        await expectRefusal { _ = try await books.edit("a") { $0.increment(\.price, by: 6) } }
+        await expectRefusal("EDIT") { _ = try await books.edit("a") { $0.increment(\.price, by: 6) } }
         await expectRefusal { _ = try await books.value(forKey: "b") { Book(price: 11) } }
         #expect(try await books.count() == 1)
         #expect(try await books.edit("a") { $0.increment(\.price, by: 5) }.price == 10)
