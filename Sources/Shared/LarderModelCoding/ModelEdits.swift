@@ -238,13 +238,19 @@ public struct ModelEdits<Model: Codable> {
         let previous = try verified(before: text, storedAs: stored)
         let changed: [UInt8]?
         do throws(JSONEdit.Failure) { changed = try JSONEdit.apply(edits, to: text) } catch {
-            if case .step(let number, let reason) = error { throw Impossible(message: "edit \(number): \(reason)") }
+            if case .step(let number, let reason) = error {
+                throw Impossible(
+                    message: "edit \(number): " + reason.replacing("PUSH appends", with: "append(_:to:) appends"))
+            }
             throw Impossible(message: "the value is not JSON", isOfDecoding: true)
         }
         let result = changed ?? Array(text)
         let model: Model
         do { model = try result.withUnsafeBytes { try codec.decode(Model.self, $0, storedAs: stored) } } catch {
-            let reason = "the result of the edits is no valid \(Model.self), and nothing was stored: "
+            var (reason, error) = ("the result of the edits is no valid \(Model.self), and nothing was stored: ", error)
+            do { _ = try codec.decode(Model.self, text, storedAs: stored) } catch let previous {
+                (reason, error) = ("the stored value is no valid \(Model.self), and no edit was made: ", previous)
+            }
             throw Impossible(
                 message: reason + CodingProblem.decoding(error), isOfDecoding: true,
                 underlying: CodingProblem.underlying(error))

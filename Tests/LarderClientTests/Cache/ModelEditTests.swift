@@ -216,6 +216,24 @@ import Testing
         client.close()
     }
 
+    @Test("the error for an edit of a value that was no model does not blame the edit")
+    func valuesThatAreNoModelsAreNamed() async throws {
+        let daemon = try DaemonProcess()
+        let client = try BlockingLarderClient(socketPath: daemon.socketPath)
+        let cache = try await Cache.inMemory()
+        let text = #"{"title":"Sea","stock":1,"tags":[]}"#
+        try await cache.setBytes(Array(text.utf8), forKey: "b")
+        try client.setBytes(Array(text.utf8), forKey: "b")
+        for edit: Edit in [{ try cache.edit("b", $0) }, { try client.edit("b", $0) }] {
+            let error = #expect(throws: (any Error).self) { try edit { $0.set(\.author.name, to: "Al", at: "title") } }
+            let reason = "the stored value is no valid Book, and no edit was made: "
+            let text = "\(error as Any)"
+            #expect(text.contains(reason) && text.contains("the field 'price' is missing"), "\(text)")
+            let call = #expect(throws: (any Error).self) { try edit { $0.set(\.tags[7], to: "a", at: "tags.7") } }
+            #expect("\(call as Any)".contains("no element '7'; append(_:to:) appends elements"), "\(call as Any)")
+        }
+    }
+
     // MARK: Neighbouring edits
 
     @Test func neighbouringEditsOfAnArrayAreOneStep() async throws {
