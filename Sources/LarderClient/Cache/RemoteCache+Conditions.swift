@@ -110,8 +110,8 @@ extension RemoteCache {
     /// Changes single properties of a stored model in one atomic step, as ``ModelEdits`` describes. The daemon makes
     /// the changes, in one round trip. The client makes them, as ``update(forKey:policy:tags:attempts:_:)`` does, until
     /// an edit of this process has changed the property, if there is a schema with checks, defaults or upgrades, for
-    /// nested places that may be missing, and for sums of other types than `Int`, `Int64` and `Double`. The entry must
-    /// be JSON. It keeps its expiry rule and its tags, and counts as stored now. Needs larderd.
+    /// nested places, and for sums of other types than `Int`, `Int64` and `Double`. The entry must be JSON.
+    /// It keeps its expiry rule and its tags, and counts as stored now. Needs larderd.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - type: the model's type; that of the cache.

@@ -153,9 +153,7 @@ public struct ModelEdits<Model: Codable> {
                 throw Impossible(message: "'\(printableKey(path.text.utf8))': \(reason)")
             }
             // On the way to a nested property, an object may be missing: the change then creates it with one field.
-            if path.steps.count > 1, path.text != names || "\(property)".contains(where: { "?!".contains($0) }) {
-                isRisky = true
-            }
+            if path.steps.count > 1 { isRisky = true }
             if let last = places.last, last.path == path, last.property == property { return }
             places.append(
                 Place(

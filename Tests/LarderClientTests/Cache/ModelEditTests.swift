@@ -307,4 +307,34 @@ import Testing
         await #expect(throws: LarderClientError.self) { try await authors.edit("none") { $0.increment(\.born) } }
         client.close()
     }
+
+    @Test("an edit in a nested object that is missing is refused if the result is no model")
+    func missingObjectsAreNotMade() throws {
+        struct Shop: Codable {
+            struct Home: Codable {
+                var x = 1
+                var y = 2
+            }
+            var home = Home()
+
+            enum CodingKeys: String, CodingKey { case home }
+
+            init() {}
+
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: CodingKeys.self)
+                home = try container.decodeIfPresent(Home.self, forKey: .home) ?? Home()
+            }
+        }
+        let daemon = try DaemonProcess()
+        let client = try BlockingLarderClient(socketPath: daemon.socketPath)
+        try client.set(Shop(), forKey: "s")
+        #expect(try client.edit("s", of: Shop.self) { $0.increment(\.home.x) }.home.x == 2)
+        try client.setBytes(Array("{}".utf8), forKey: "s")
+        let error = #expect(throws: LarderClientError.self) {
+            try client.edit("s", of: Shop.self) { $0.increment(\.home.x) }
+        }
+        #expect(error?.message.contains("nothing was stored: the field 'y' is missing at '.home'") == true, "\(error)")
+        #expect(try client.bytes(forKey: "s") == Array("{}".utf8))
+    }
 }
