@@ -205,7 +205,8 @@ public struct ModelEdits<Model: Codable> {
     private static func path(of property: AnyKeyPath, _ place: String?) throws(Impossible) -> EditPath {
         if let place {
             if let path = EditPath(place), !path.steps.isEmpty { return path }
-            throw Impossible(message: "'\(printableKey(place.utf8))' is not a place: expected names, such as a.b")
+            throw Impossible(
+                message: "'\(printableKey(place.utf8))' is not a place: expected names, such as a.b\(Self.unnamed)")
         }
         guard let names = PropertyPath.names(of: property), let path = EditPath(names) else {
             throw Impossible(
@@ -213,6 +214,8 @@ public struct ModelEdits<Model: Codable> {
         }
         return path
     }
+
+    private static var unnamed: String { "; \(EditPath.unnamed): use update" }
 
     // MARK: Use
 
@@ -300,7 +303,7 @@ public struct ModelEdits<Model: Codable> {
             throw Impossible(
                 message:
                     "the field '\(printableKey(place.path.text.utf8))' does not hold the property of \(Model.self); "
-                    + "pass the place in the JSON, as in at: \"name\""
+                    + "pass the place in the JSON, as in at: \"name\"\(Self.unnamed)"
                     + (hasDefaults
                         ? "; if the entry is older than the schema, upgrade it first, with update or upgradeAll" : ""))
         }

@@ -16,9 +16,11 @@ package final class PropertyChecks: Sendable {
 
         fileprivate var remedy: String {
             switch self {
-            case .index: "declare the index with the name in the JSON, as in at: \"name\""
-            case .query: "pass the name in the JSON, as in at: \"name\""
-            case .predicate: "use where(\"name\", value), with the name in the JSON"
+            case .index:
+                "declare the index with the name in the JSON, as in at: \"name\"; \(EditPath.unnamed), and no index"
+            case .query: "pass the name in the JSON, as in at: \"name\"; \(EditPath.unnamed): use filter { }"
+            case .predicate:
+                "use where(\"name\", value), with the name in the JSON; \(EditPath.unnamed): use filter { }"
             case .selection: "read values()"
             }
         }

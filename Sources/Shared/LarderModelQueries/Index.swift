@@ -51,7 +51,8 @@ public struct Index: Sendable {
             guard let names = place ?? PropertyPath.names(of: property), let path = EditPath(names) else {
                 self.init(path: "", isDescending: isDescending)
                 problem =
-                    "\(property) is not a stored property of the index; pass its name in the JSON, as in at: \"name\""
+                    "\(property) is not a stored property of the index; pass its name in the JSON, as in at: \"name\"; "
+                    + EditPath.unnamed
                 return
             }
             self.init(path: names, isDescending: isDescending)

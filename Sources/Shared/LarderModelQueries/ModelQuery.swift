@@ -140,7 +140,9 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     ) throws(ImpossibleQuery) -> String {
         if let place {
             if !place.hasPrefix("@"), EditPath(place) != nil { return place }
-            throw ImpossibleQuery(message: "'\(printableKey(place.utf8))' is not a place: expected names, such as a.b")
+            throw ImpossibleQuery(
+                message: "'\(printableKey(place.utf8))' is not a place: expected names, such as a.b; "
+                    + "\(EditPath.unnamed): use filter { }")
         }
         guard let names = PropertyPath.names(of: property) else {
             throw ImpossibleQuery(

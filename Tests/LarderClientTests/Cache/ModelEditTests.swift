@@ -234,6 +234,22 @@ import Testing
         }
     }
 
+    @Test("a field whose name is no path is not edited, and the error says what to do")
+    func namesThatAreNoPathsAreExplained() throws {
+        struct Item: Codable {
+            var version = 1
+            enum CodingKeys: String, CodingKey { case version = "api.version" }
+        }
+        let cache = try Cache.inMemory()
+        try cache.set(Item(), forKey: "i")
+        for place in [nil, "api.version", "version", "", "$", "['api.version']"] {
+            let error = #expect(throws: LarderError.self) {
+                try cache.edit("i", of: Item.self) { $0.set(\.version, to: 2, at: place) }
+            }
+            #expect(error?.message.contains("contains a dot or brackets, has no path: use update") == true, "\(error)")
+        }
+    }
+
     // MARK: Neighbouring edits
 
     @Test func neighbouringEditsOfAnArrayAreOneStep() async throws {

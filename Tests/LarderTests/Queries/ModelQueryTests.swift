@@ -403,6 +403,12 @@ import Testing
         try cache.declareIndexes([Index(\Book.isbn)])
         let text = expectError(.encoding) { try cache.set(Self.books[0], forKey: "book:9") }
         #expect(text.contains("reads the field 'isbn', which does not hold \\Book.isbn") && text.contains("at:"))
+        #expect(text.contains("contains a dot or brackets, has no path, and no index"))
+        for place in ["", "a..b", "a[0]"] {
+            let indexes = expectError(.invalidArgument) { try cache.declareIndexes([Index(\Book.isbn, at: place)]) }
+            let query = expectError(.invalidArgument) { _ = try all.where(\.isbn, "2", at: place).count() }
+            #expect(indexes.contains("has no path") && query.contains("has no path"), "\(indexes) \(query)")
+        }
         let batch = cache.makeBatch()
         expectError(.encoding) { try batch.set(Self.books[0], forKey: "a") }
         // Other types, and bytes, are not compared.
@@ -419,6 +425,7 @@ import Testing
         {
             let text = expectError(.invalidArgument) { _ = try query.count() }
             #expect(text.contains("reads the field 'isbn', which does not hold \\Book.isbn; "), "\(text)")
+            #expect(text.contains("contains a dot or brackets, has no path: use filter { }"), "\(text)")
         }
         #expect(expectError(.invalidArgument) { _ = try all.where(renamed).keys() }.contains("where(\"name\", value)"))
         expectError(.invalidArgument) { _ = try all.select(\.title, \.isbn).rows() }

@@ -28,6 +28,9 @@ package struct EditPath: Hashable, Sendable {
         self.init(steps: all.map(String.init))
     }
 
+    /// For error messages.
+    package static let unnamed = "a name that is empty, is '$', or contains a dot or brackets, has no path"
+
     package init(steps: [String]) { parsed = steps.map { Step(name: Array($0.utf8), index: Int($0)) } }
 
     package var steps: [String] { parsed.map { String(decoding: $0.name, as: UTF8.self) } }
