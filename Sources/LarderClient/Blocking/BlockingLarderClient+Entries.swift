@@ -217,7 +217,7 @@ extension BlockingLarderClient {
         case .transaction(let commands):
             let requests = [wordList("MULTI")] + commands + [wordList("EXEC")]
             let replies = try BatchPlan.results(of: commands, try session.perform(requests, operation: "batch"))
-            try BatchPlan.check(replies ?? [], to: batch.changes, "batch")
+            try BatchPlan.check(replies ?? [], to: batch.changes, "batch", in: session, name)
         }
     }
 

@@ -18,7 +18,10 @@ extension BlockingLarderClient {
     /// Performs one request. An error of the server is thrown.
     func perform<Result>(_ request: Request<Result>) throws(LarderClientError) -> Result {
         do throws(LarderClientError) {
-            return try request.result(of: try session.perform([request.words], operation: request.name)[0])
+            let reply = try session.perform([request.words], operation: request.name)[0]
+            let result = try request.result(of: reply)
+            request.noteWrites(reply, in: session, name)
+            return result
         } catch {
             throw error.about(name)
         }
@@ -92,11 +95,7 @@ extension BlockingLarderClient {
     /// - Returns: whether the condition held, so that the entry was stored.
     @discardableResult
     func put(_ entry: NewEntry, if condition: [[UInt8]] = []) throws(LarderClientError) -> Bool {
-        let isStored = try perform { (server) throws(LarderClientError) in
-            try entry.request(for: server, if: condition)
-        }
-        if isStored { RunningUpdate.noteWrite(of: EntryUpdate.name(entry.key, name), in: session) }
-        return isStored
+        try perform { (server) throws(LarderClientError) in try entry.request(for: server, if: condition) }
     }
 
     /// If the stored value is still `previous`, stores an entry, or removes the key if the entry is nil.

@@ -83,7 +83,7 @@ extension RemoteCache {
     ///     is written.
     /// - Returns: the result of the last run of `body`.
     /// - Throws: `conflict` if another client changed the value in every attempt; `recursion` if the closure of an
-    ///   update of the key makes the call, or `body` stores the key itself in two attempts in a row; errors of `body`.
+    ///   update of the key makes the call, or `body` changes the key itself in two attempts in a row; errors of `body`.
     @discardableResult
     public func update<Result>(
         forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -91,7 +91,7 @@ extension RemoteCache {
     ) async throws -> Result {
         let key = key.keyBytes
         var update = try EntryUpdate(key, attempts: attempts, timeoutMilliseconds: core.options.timeoutMilliseconds)
-        let running = try update.begin(in: core, name)
+        let running = try update.begin(in: store, name)
         store.calls.begin()
         defer {
             store.calls.end()

@@ -132,7 +132,7 @@ extension RemoteCache {
         case .command(let request): try await store.perform(request)
         case .transaction(let commands):
             defer { store.drop(batch.changes) }
-            try BatchPlan.check(try await store.transaction(commands), to: batch.changes, "batch")
+            try BatchPlan.check(try await store.transaction(commands), to: batch.changes, "batch", in: store, name)
         }
     }
 

@@ -187,12 +187,10 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         async throws(LarderClientError) -> Bool
     {
         let server = try await store.server()
-        let isStored = try await store.perform(
+        return try await store.perform(
             try LarderClientError.naming(name) { () throws(LarderClientError) in
                 try entry.request(for: server, if: condition, keepsTags: keepsTags)
             })
-        if isStored { RunningUpdate.noteWrite(of: EntryUpdate.name(entry.key, name), in: core) }
-        return isStored
     }
 
     /// Removes an entry. It is not an error if there is none.

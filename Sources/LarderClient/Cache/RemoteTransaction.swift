@@ -188,7 +188,7 @@ extension RemoteCache {
         let commands = batch.changes.map { $0.words(for: server) }
         let replies = try await store.execute(commands, on: connection.link, connection: connection.number)
         guard let replies else { return false }
-        try BatchPlan.check(replies, to: batch.changes, "transaction")
+        try BatchPlan.check(replies, to: batch.changes, "transaction", in: store, name)
         return true
     }
 }

@@ -171,7 +171,9 @@ final class DatabaseStore: LinkEvents, Sendable {
         do throws(LarderClientError) {
             defer { near?.drop(request) }
             let replies = try await (link ?? self.link(isRead: request.isRead)).perform(exchange)
-            return try request.result(of: replies[0])
+            let result = try request.result(of: replies[0])
+            request.noteWrites(replies[0], in: self, name)
+            return result
         } catch {
             throw error.about(name)
         }

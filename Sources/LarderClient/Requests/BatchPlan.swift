@@ -87,10 +87,11 @@ enum BatchPlan {
         return results
     }
 
-    /// Throws the first error among the replies to the commands of some changes.
-    static func check(_ replies: [RESPValue], to changes: [BatchChange], _ operation: String)
-        throws(LarderClientError)
-    {
+    /// Records the changes of a transaction, as ``Request/noteWrites(_:in:_:)``. Throws the first error of the replies.
+    static func check(
+        _ replies: [RESPValue], to changes: [BatchChange], _ operation: String, in client: AnyObject, _ database: String
+    ) throws(LarderClientError) {
+        for change in changes { RunningUpdate.noteWrite(of: EntryUpdate.name(change.key, database), in: client) }
         for (reply, change) in zip(replies, changes) {
             guard let text = reply.errorMessage else { continue }
             throw .server(text, operation: operation, key: printableKey(change.key))

@@ -1,5 +1,8 @@
 // Updates of entries by compare and swap, for the calls `update` and `increment` of both clients.
 
+import LarderCommandCatalog
+import LarderRESP
+
 /// The key of an update and its attempts. Each attempt reads the entry, and performs the request of
 /// ``NewEntry/replacing(_:with:_:for:)`` with the new value. If that fails, another client has changed the entry, and
 /// the next attempt follows after a pause.
@@ -47,6 +50,18 @@ struct EntryUpdate {
         guard let attempts, attempts < 1 else { return }
         throw LarderClientError(
             .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: operation)
+    }
+}
+
+extension Request {
+    /// Records what the request has written. Matters if the closure of an update of a key makes the call.
+    /// - Parameter reply: the server's, which is no error.
+    func noteWrites(_ reply: RESPValue, in client: AnyObject, _ database: @autoclosure () -> String) {
+        guard RunningUpdate.current != nil, let flags = CommandMetadata.row(of: words)?.flags, flags.contains(.write)
+        else { return }
+        // Other commands than these reply with the number of keys that they have removed, or change only lifetimes.
+        if flags.contains(.creates) ? reply.isNull : reply.int ?? 0 == 0 { return }
+        for key in changed { RunningUpdate.noteWrite(of: EntryUpdate.name(key, database()), in: client) }
     }
 }
 

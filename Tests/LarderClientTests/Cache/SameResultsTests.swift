@@ -255,13 +255,15 @@ import Testing
                 }
             }
             #expect(try await numbers.value(forKey: "b") == 100)
+            let other = try await LarderClient.connect(socketPath: path)
             let error = await #expect(throws: LarderClientError.self) {
                 try await numbers.update(forKey: "k", attempts: 2) { number in
-                    try await numbers.increment("k")
+                    try await other.cache(of: Int.self).increment("k")
                     number = 0
                 }
             }
-            #expect(error?.message.contains("allow more attempts") == true)
+            other.close()
+            #expect(error?.code == .conflict && error?.message.contains("allow more attempts") == true)
         }
     }
 
@@ -292,27 +294,84 @@ import Testing
             }
             #expect(ContinuousClock.now - start < .seconds(4))
             #expect(try await numbers.value(forKey: "k") == 1)
-            // A closure that stores the key in another way runs twice.
-            var runs = 0
-            let other = await #expect(throws: LarderClientError.self) {
-                try await numbers.update(forKey: "k") { number in
-                    runs += 1
-                    try await numbers.set(10 + runs, forKey: "k")
-                    number = 0
-                }
-            }
-            #expect(other?.code == .recursion && runs == 2)
-            onThreads(1) { _ in
+        }
+    }
+
+    private struct Count: Codable, Equatable, Sendable { var n = 0 }
+
+    @Test(
+        "an update whose closure changes the key itself in two attempts throws recursion",
+        arguments: LiveServer.allCases.filter { $0 != .redis })
+    func aClosureThatChangesItsKeyRunsTwice(server: LiveServer) async throws {
+        try await server.run { client in
+            let counts = client.cache(of: Count.self)
+            let (other, path) = (try await LarderClient.connect(socketPath: client.socketPath), client.socketPath)
+            let writes: [(String, (Int) async throws -> Void)] = [
+                ("set", { try await counts.set(Count(n: $0), forKey: "k") }),
+                ("edit", { _ in try await counts.edit("k") { $0.increment(\.n) } }),
+                ("batch", { try await counts.set(["k": Count(n: $0), "l": Count()]) }),
+                (
+                    "transaction",
+                    { number in
+                        try await counts.batch {
+                            $0.remove("l")
+                            try $0.set(Count(n: number), forKey: "k")
+                        }
+                    }
+                ),
+                (
+                    "remove",
+                    {
+                        try await counts.remove("k")
+                        try await other.cache(of: Count.self).set(Count(n: 10 + $0), forKey: "k")
+                    }
+                ),
+                ("increment", { _ in try await client.cache(of: Int.self).increment("k") }),
+            ]
+            for (name, write) in writes {
+                if name == "increment" { try await client.cache(of: Int.self).set(-1, forKey: "k") }
                 var runs = 0
-                let error = #expect(throws: LarderClientError.self) {
-                    let blocking = try BlockingLarderClient(socketPath: path)
-                    try blocking.update(Int.self, forKey: "k") { number in
+                let error = await #expect(throws: LarderClientError.self, "\(name)") {
+                    try await counts.update(forKey: "k") { count in
                         runs += 1
-                        try blocking.set(20 + runs, forKey: "k")
-                        number = 0
+                        try await write(runs)
+                        count = Count(n: 77)
                     }
                 }
-                #expect(error?.code == .recursion && runs == 2)
+                #expect(error?.code == .recursion && runs == 2, "\(name)")
+            }
+            other.close()
+            onThreads(1) { _ in
+                guard let client = try? BlockingLarderClient(socketPath: path) else {
+                    Issue.record("there is no client")
+                    return
+                }
+                let writes: [(String, (Int) throws -> Void)] = [
+                    ("increment", { _ in try client.increment("k") }),
+                    ("set", { try client.set(Count(n: $0), forKey: "k") }),
+                    ("edit", { _ in try client.edit("k", of: Count.self) { $0.increment(\.n) } }),
+                    ("batch", { try client.set(["k": Count(n: $0), "l": Count()]) }),
+                    (
+                        "transaction",
+                        { number in
+                            try client.batch {
+                                $0.remove("l")
+                                try $0.set(Count(n: number), forKey: "k")
+                            }
+                        }
+                    ),
+                ]
+                for (name, write) in writes {
+                    var runs = 0
+                    let error = #expect(throws: LarderClientError.self, "\(name)") {
+                        try client.update(Count.self, forKey: "k") { count in
+                            runs += 1
+                            try write(runs)
+                            count = Count(n: 77)
+                        }
+                    }
+                    #expect(error?.code == .recursion && runs == 2, "\(name)")
+                }
             }
         }
     }
@@ -341,7 +400,7 @@ import Testing
                     number = 0
                 }
             }
-            #expect(error?.code == .conflict)
+            #expect(error?.code == .recursion)
             #expect(try await numbers.value(forKey: "k") == 202)
             #expect(try await numbers.timeToLive(forKey: "k") == .never)
             try await numbers.update(forKey: "k") { $0 = nil }
