@@ -11,7 +11,9 @@ extension Request where Result == QueryResult {
     static func query(_ words: [[UInt8]], explains: Bool = false) throws(LarderClientError) -> Request {
         let most = RESPLimits().argumentsMax - 2
         if words.count > most {
-            let text = "the query has \(words.count) words; the limit is \(most): query for fewer values at once"
+            let text =
+                "the query has \((words.count - most + 1) / 2) values too many for one request, which can have about "
+                + "\(most / 2): split them among several queries"
             throw LarderClientError(.invalidArgument, text, operation: "QUERY")
         }
         guard !explains else {

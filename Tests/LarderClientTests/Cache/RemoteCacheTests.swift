@@ -283,4 +283,12 @@ private struct Book: Codable, Equatable, Sendable {
         #expect(try await numbers.count() == 1)
         try second.stop()
     }
+
+    @Test("the error for a query of too many values says how many are possible") func valuesOfQueriesAreLimited() {
+        let error = #expect(throws: LarderClientError.self) {
+            try Request.query([[UInt8]](repeating: [], count: 1_048_580))
+        }
+        let text = "the query has 3 values too many for one request, which can have about 524287: split them"
+        #expect(error?.message.hasPrefix(text) == true, "\(error as Any)")
+    }
 }

@@ -77,7 +77,9 @@ import Testing
         let words = [[UInt8]](repeating: Array("1".utf8), count: 1_048_575)
         #expect(try Request.query(words.dropLast()).words.count == 1_048_575)
         let error = #expect(throws: LarderClientError.self) { try Request.query(words) }
-        #expect(error?.code == .invalidArgument && error?.message.contains("query for fewer values at once") == true)
+        #expect(
+            error?.code == .invalidArgument
+                && error?.message.contains("values too many for one request, which can have about 524287") == true)
     }
 
     @Test func messagesOfOneChangeAreMarked() {
