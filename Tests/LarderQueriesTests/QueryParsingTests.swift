@@ -43,7 +43,16 @@ import Testing
         #expect(error("SORT", "a,b").hasSuffix("a field of that name is $.a,b"))
         #expect(QueryPath.word("a,") == "$.a,")
         #expect(error("WHERE") == "a path expected, but the words end after 'WHERE'")
-        #expect(error("WHERE", "a", "==", "5").hasPrefix("an operator expected, not '==' after 'a'"))
+        #expect(error("WHERE", "a", "==", "5") == "an operator expected, not '==' after 'a'; did you mean =?")
+        for words in [["is", "null"], ["IS", "NOT", "NULL"]] {
+            #expect(error(["WHERE", "a"] + words).hasSuffix("after 'a'; did you mean = null, MISSING or EXISTS?"))
+        }
+        #expect(
+            error("WHERE", "a", "not", "like", "x")
+                == "IN expected, not 'like' after 'not'; NOT precedes other conditions: NOT a …")
+        #expect(
+            error("WHERE", "a", "not", "in", "(1,", "2)")
+                == "the number of values after IN, as in IN 2 x y, must be a number from 0 on, not '(1,'")
         #expect(error("WHERE", "a", "<>", "5") == "an operator expected, not '<>' after 'a'; did you mean !=?")
         #expect(error("WHERE", "a", "=>", "5").hasSuffix("not '=>' after 'a'; did you mean >=?"))
         #expect(error("WHERE", "a", "BETWEN", "1", "2").hasSuffix("did you mean BETWEEN?"))

@@ -19,6 +19,10 @@ extension QueryWords {
         "NEAR", "WITHIN",
     ]
 
+    private static let mistaken = [
+        "<>": "!=", "=>": ">=", "=<": "<=", "==": "=", "IS": "= null, MISSING or EXISTS",
+    ]
+
     /// Reads a condition. AND binds tighter than OR.
     mutating func condition(depth: Int = 0) throws(QueryError) -> QueryCondition {
         var branches = [try conjunction(depth)]
@@ -45,7 +49,7 @@ extension QueryWords {
         let path = try path()
         let word = keyword
         guard Self.operators.contains(word) || word == "NOT" else {
-            guard let meant = ["<>": "!=", "=>": ">=", "=<": "<="][word] else {
+            guard let meant = Self.mistaken[word] else {
                 throw unexpected("an operator", Self.operators)
             }
             throw QueryError(unexpected("an operator").text + "; did you mean \(meant)?")
@@ -53,7 +57,9 @@ extension QueryWords {
         _ = take(word)
         if word == "!=" { return .not(.test(path, .equal(try operand()))) }
         if word == "NOT" {
-            guard take("IN") else { throw unexpected("IN") }
+            guard take("IN") else {
+                throw QueryError(unexpected("IN").text + "; NOT precedes other conditions: NOT \(path.text) …")
+            }
             return .not(.test(path, .oneOf(try operands("IN"))))
         }
         return .test(path, try test(word))
@@ -102,7 +108,7 @@ extension QueryWords {
     }
 
     private mutating func operands(_ word: String) throws(QueryError) -> QueryOperands {
-        let count = try count("the number of values after \(word)")
+        let count = try count("the number of values after \(word), as in \(word) 2 x y,")
         guard count > 0 else { throw QueryError("\(word) needs at least one value") }
         var operands: [QueryOperand] = []
         while operands.count < count { operands.append(try operand()) }
