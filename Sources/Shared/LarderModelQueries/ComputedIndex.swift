@@ -17,8 +17,8 @@ import LarderQueries
 /// - The name of the model's type, with its module, belongs to the index: several models can have indexes of one name.
 ///   Of private and local types of one name in a module, only one can have computed indexes: others throw
 ///   `invalidArgument`.
-///   Of several closures for the same model, name and version in a database, the first one that was declared fills the
-///   index until the larder is closed.
+///   Of several closures for the same model, type of values, name and version in a database, the first one that was
+///   declared fills the index until the larder is closed. With another type of values, the index is built anew.
 /// - Any thread may call the closure, also concurrently: when an entry reaches the disk or is queried for the first
 ///   time, when the index is built, and for each candidate of a query. It must not call the cache. Be fast: the
 ///   checkpoint waits. The index makes the larder decode each stored model once or twice more.
@@ -80,7 +80,8 @@ extension Index {
     public static func computed<Model, Value>(
         _ name: String, version: Int, prefix: any CacheKey = "", _ compute: @escaping @Sendable (Model) -> [Value]
     ) -> ComputedIndex<Model, Value> {
-        let path = QueryPath.computed(name, version: version, of: ComputedIndex<Model, Value>.modelName)
+        let path = QueryPath.computed(
+            name, version: version, of: "\(ComputedIndex<Model, Value>.modelName) as \(Value.self)")
         return ComputedIndex(name: name, path: path, prefix: prefix.keyBytes, compute: compute)
     }
 }

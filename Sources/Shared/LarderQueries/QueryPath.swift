@@ -37,7 +37,8 @@ package struct QueryPath: Hashable, Sendable {
 
     private static let computedPrefix = "@computed "
 
-    /// The values of a computed index of a model's type. Only the library has such paths.
+    /// The values of a computed index. Only the library has such paths.
+    /// - Parameter model: the types of the model and of the values.
     package static func computed(_ name: String, version: Int, of model: String) -> QueryPath {
         QueryPath(of: .computed, "\(computedPrefix)\(name) version \(version) of \(model)")
     }
