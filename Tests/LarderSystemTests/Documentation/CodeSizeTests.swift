@@ -75,7 +75,7 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 117_285),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 116_645),
             Figure(name: "files", value: files.count, most: 743),
             Figure(name: "types", value: types.count, most: 1595),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
@@ -84,10 +84,10 @@ import Testing
             Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 5),
             Figure(
                 name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 73),
-            Figure(name: "lines of Database", value: database.count, most: 1791),
+            Figure(name: "lines of Database", value: database.count, most: 1783),
             Figure(
                 name: "package functions of Database",
-                value: database.count { $0.contains("package") && $0.contains("func ") }, most: 28),
+                value: database.count { $0.contains("package") && $0.contains("func ") }, most: 29),
             Figure(name: "lines of Session", value: session.count, most: 414),
             Figure(
                 name: "stored properties of Session",

@@ -328,8 +328,7 @@ final class EpochStore: @unchecked Sendable {
             .io,
             "its directory \(path) was removed or replaced while it was open. Put it back: a restart without it loses the "
                 + "database. Until then, only entries in memory can be read, and nothing is written",
-            operation: "write", database: databaseName,
-            underlying: FileError.gone(path))
+            operation: "write", database: databaseName, underlying: FileError.gone(path))
         stateLock.withLock { isGone = true }
         suspend(error)
         context.report(.error, "database '\(databaseName)': \(error.message)", database: databaseName)
@@ -362,18 +361,13 @@ final class EpochStore: @unchecked Sendable {
                 operation: "reopen", database: databaseName, underlying: error)
         }
         let wasGone = stateLock.withLock { isGone }
-        do throws(LarderError) {
-            try noteSynced(isReopening: true)
-        } catch {
+        do throws(LarderError) { try noteSynced(isReopening: true) } catch {
             note(error)
             throw error
         }
         if isSuspended { return }
-        context.report(
-            .info,
-            "database '\(databaseName)' "
-                + (wasGone ? "has its directory \(path) back" : "was reopened after a failed write")
-                + " and accepts writes again", database: databaseName)
+        let text = wasGone ? "has its directory \(path) back" : "was reopened after a failed write"
+        context.report(.info, "database '\(databaseName)' \(text) and accepts writes again", database: databaseName)
     }
 
     private func resume() {
@@ -387,9 +381,7 @@ final class EpochStore: @unchecked Sendable {
     private func reopen() throws(LarderError) -> Bool {
         guard isSuspended, ending == .none else { return false }
         children.invalidateAll()
-        do throws(LevelDBError) {
-            try handle?.close()
-        } catch {
+        do throws(LevelDBError) { try handle?.close() } catch {
             throw LarderError(error, operation: "reopen", database: databaseName)
         }
         handle = nil

@@ -313,10 +313,7 @@ package final class Session: @unchecked Sendable {
 
     private func noteTransaction() {
         noteMode()
-        record.queuedCommands.store(transactions.queue?.commands.count ?? -1, ordering: .relaxed)
-        record.queuedBytes.store(transactions.queue?.byteCount ?? 0, ordering: .relaxed)
-        record.watchedKeys.store(transactions.watches.count, ordering: .relaxed)
-        record.watchedBytes.store(transactions.watchedBytes, ordering: .relaxed)
+        record.note(transactions)
     }
 
     /// Ends a transaction whose remaining commands cannot run. The error is the reply to each of these commands.
