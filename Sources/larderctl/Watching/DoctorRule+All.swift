@@ -53,13 +53,13 @@ extension DoctorRule {
         },
         DoctorRule(
             .problem, "damage-met",
-            "since the start, a database was missing, salvaged or moved aside, the journal damaged, or purges, functions or origins lost",
+            "since the start, a database was missing or back, salvaged or moved aside, the journal damaged, or purges, functions or origins lost",
             "see the log and DAMAGED/ in the larder's directory for losses; test the disk (smartctl) and the memory"
         ) { facts in
             let kinds: [(String, String, String?, String)] = [
                 ("salvages", "database", nil, "salvaged"), ("journal_damages", "journal", nil, "damaged"),
                 ("databases_set_aside", "database", nil, "moved aside"),
-                ("databases_missing", "database", nil, "missing"),
+                ("databases_missing", "database", nil, "missing, or back"),
                 ("fact_losses", "loss", "losses", "of purges of tags, functions or origins"),
             ]
             let counts = kinds.compactMap { name, one, several, suffix -> String? in

@@ -59,7 +59,8 @@ struct DoctorFacts {
         case EROFS: "see dmesg for the reason, usually a failing disk; then remount the file system writable"
         case EIO: "the disk is failing: see dmesg, and move the larder to another disk"
         case EACCES, EPERM: "allow the daemon's user to write to the larder's directory (chown, chmod)"
-        case ENOENT: "put the missing directory back (the log names it), or restart larderd to continue without it"
+        case ENOENT:
+            "put the missing directory back (the log names it), or restart larderd, which loses what it contains"
         default: nil
         }
     }

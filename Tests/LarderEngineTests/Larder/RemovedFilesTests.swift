@@ -68,7 +68,7 @@ import Testing
         let killed = try larder.crashCopy()
         larder.close()
         for copy in [larder, killed] {
-            try FileSystem.removeTree(copy.path + "/lost")
+            try FileSystem.rename(copy.path + "/lost", to: copy.path + "-lost")
             for start in 0..<2 {
                 #expect(try copy.engine().databases.map(\.name) == ["kept"])
                 #expect(try copy.engine().statistics.databasesMissing.read() == (start == 0 ? 1 : 0))
@@ -77,9 +77,17 @@ import Testing
             let reports = copy.events.all.filter { $0.message.contains("is lost: its files are missing from ") }
             #expect(reports.map(\.level) == [.error], "reported once")
             #expect(reports.first?.message.hasPrefix("database 'lost' ") == true)
+            try FileSystem.rename(copy.path + "-lost", to: copy.path + "/lost")
+            for start in 0..<2 {
+                #expect(try copy.engine().statistics.databasesMissing.read() == (start == 0 ? 1 : 0))
+                copy.close()
+            }
+            let back = copy.events.all.filter { $0.message.contains("is back after it was lost") }
+            #expect(back.map(\.level) == [.error], "reported once")
         }
+        #expect(try SequencesFile.read(in: larder.path)?.databases == ["kept", "lost"])
         let copied = try larder.engine().withImage(adding: []) { try SequencesFile.read(in: $0)?.databases }
-        #expect(copied == ["kept"])
+        #expect(copied == ["kept", "lost"])
     }
 
     @Test("control operations do not change a larder that has replaced an open one", arguments: [false, true])

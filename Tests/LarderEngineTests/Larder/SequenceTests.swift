@@ -186,7 +186,7 @@ import Testing
         let sequences = Sequences(directory: directory.path) { _, _ in }
         func names() throws -> Set<String>? { try SequencesFile.read(in: directory.path)?.databases }
         try sequences.load()
-        sequences.found(["a"])
+        _ = sequences.found(["a"])
         sequences.begin(behind: 0, now: 1_700_000_000_000)
         #expect(try names() == ["a"])
         let obstacle = directory.path + "/" + file + ".new"

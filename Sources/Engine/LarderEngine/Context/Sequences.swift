@@ -121,8 +121,18 @@ final class Sequences: Sendable {
     /// The databases that existed when the larder was last used; none if that is unknown.
     var previousDatabases: Set<String> { previous?.databases ?? [] }
 
-    /// Sets the databases that were found. Called before ``begin(behind:now:)``, which writes them.
-    func found(_ names: Set<String>) { state.withLock { $0.databases = names } }
+    /// Sets the databases that were found, and remembers the missing ones, until they are back or created anew. Called
+    /// before ``begin(behind:now:)``, which writes them.
+    /// - Returns: the databases that are missing since the last start, and those that are back.
+    func found(_ names: Set<String>) -> (missing: [String], back: [String]) {
+        let away = previousDatabases.subtracting(names)
+        let back = names.filter { away.contains(SequencesFile.missing($0)) }
+        state.withLock {
+            $0.databases = names.union(away.map { $0.hasPrefix("?") ? $0 : SequencesFile.missing($0) })
+                .subtracting(back.map(SequencesFile.missing))
+        }
+        return (away.filter { !$0.hasPrefix("?") }.sorted(), back.sorted())
+    }
 
     /// Records durably whether a database exists. Does two fsyncs, unless the file has this state already.
     /// - Throws: if the file could not be written. The next write of the file then includes the change.
@@ -130,6 +140,7 @@ final class Sequences: Sendable {
         try state.withLock { (state) throws(FileError) in
             if state.databases.contains(name) != exists {
                 if exists { state.databases.insert(name) } else { state.databases.remove(name) }
+                state.databases.remove(SequencesFile.missing(name))
             }
             // The comparison is cheap: both sets share their storage unless a write has failed, so only pointers are
             // compared.
@@ -226,7 +237,7 @@ final class Sequences: Sendable {
     var reserved: SequencesFile {
         SequencesFile(
             commitUnits: reservedUnits, epochs: epochsReserved.load(ordering: .relaxed),
-            databases: state.withLock { $0.databases })
+            databases: state.withLock { $0.databases.filter { !$0.hasPrefix("?") } })
     }
 
     private func raise(_ number: borrowing Atomic<UInt64>, to value: UInt64) {
@@ -257,7 +268,7 @@ package struct SequencesFile: Hashable, Sendable {
     package var commitUnits: UInt64
     /// An upper bound of the numbers of all epochs so far, and of the numbers in other files' names.
     package var epochs: UInt64
-    /// The databases that have directories, including the ledger.
+    /// The databases that have directories, including the ledger, and the missing ones (``missing(_:)``).
     package var databases: Set<String>
 
     package init(commitUnits: UInt64, epochs: UInt64, databases: Set<String> = []) {
@@ -268,6 +279,9 @@ package struct SequencesFile: Hashable, Sendable {
     private static let names = ["commit-units", "epochs"]
     /// The value of `databases` if there are none.
     private static let none = "-"
+
+    /// A missing database in ``databases``.
+    static func missing(_ name: String) -> String { "?" + name }
 
     package var text: String {
         ChecksummedText.text(

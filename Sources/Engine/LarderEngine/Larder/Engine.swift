@@ -156,17 +156,24 @@ package final class Engine: Sendable {
         noteDatabases()
     }
 
-    /// Reports databases that existed before and are missing now. Records the existing ones, so that the next start can
-    /// compare.
+    /// Reports databases that existed before and are missing now, or were missing and are back. Records the existing
+    /// ones, so that the next start can compare.
     private func noteDatabases() {
-        let found = Set(table.all.filter(\.exists).map(\.name))
-        context.sequences.found(found)
-        for name in context.sequences.previousDatabases.subtracting(found).sorted() {
+        let (missing, back) = context.sequences.found(Set(table.all.filter(\.exists).map(\.name)))
+        for name in back {
             context.statistics.databasesMissing.add()
             context.report(
                 .error,
-                "database '\(name)' is lost: its files are missing from \(directory)/\(name). Unless they were removed on "
-                    + "purpose, close the larder and restore them, from a backup if necessary", database: name)
+                "database '\(name)' is back after it was lost. It lacks what only the journal had then, so entries may be "
+                    + "older than acknowledged writes and removals: purge it if that does harm", database: name)
+        }
+        for name in missing {
+            context.statistics.databasesMissing.add()
+            context.report(
+                .error,
+                "database '\(name)' is lost: its files are missing from \(directory)/\(name), and what only the journal had is "
+                    + "dropped. Unless they were removed on purpose, close the larder and restore them, from a backup if "
+                    + "necessary", database: name)
         }
     }
 

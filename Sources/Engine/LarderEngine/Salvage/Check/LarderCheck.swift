@@ -93,9 +93,9 @@ package struct LarderCheck {
         // If this file cannot be read, the check of the journal reports that.
         let previous = (try? SequencesFile.read(in: directory))?.databases ?? []
         let missing = previous.filter { name in
-            guard self.name == nil || [self.name, DatabaseName.ledger].contains(name), !found.contains(name) else {
-                return false
-            }
+            guard self.name == nil || [self.name, DatabaseName.ledger].contains(name), !found.contains(name),
+                DatabaseName.isValid(name) || name == DatabaseName.ledger
+            else { return false }
             return switch DatabaseDirectory(directory + "/" + name) {
             case .absent: true
             case .foreign: name != DatabaseName.ledger
