@@ -98,6 +98,17 @@ import Testing
         }
     }
 
+    @Test func losingAJournalIsReportedIfItWasNoticed() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        try FileSystem.removeTree(larder.path + "/JOURNAL")
+        try larder.maintain()
+        #expect(larder.events.contains("were removed or replaced"))
+        let copy = try larder.crashCopy { $0.onDamage = .salvage }
+        #expect(try copy.database().contents() == [:])
+        #expect(try copy.engine().statistics.journalDamages.read() == 1)
+    }
+
     /// A power failure may lose unsynced data, so such a loss is not damage.
     @Test(arguments: [harms.startIndex, 1, 2, 3]) func aLostUnsyncedTailIsNotDamage(_ index: Int) throws {
         let larder = try threeSegments()

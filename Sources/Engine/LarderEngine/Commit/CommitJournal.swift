@@ -64,6 +64,7 @@ final class CommitJournal: Sendable {
         let isGone = segments.isGone
         guard gone.exchange(isGone, ordering: .relaxed) != isGone else { return }
         if isGone {
+            segments.noteGone()
             context.report(.error, Self.lossText(context))
         } else {
             context.report(.info, "the larder's files are back: \(context.directory)")

@@ -277,6 +277,13 @@ final class Journal: @unchecked Sendable {
         }
     }
 
+    /// Lets the next start report the loss of all appended groups, unless the journal is back by then. Called when its
+    /// files were found missing.
+    func noteGone() {
+        let last = lock.withLock { segments.lazy.filter(\.hasFrames).map(\.lastSequence).max() }
+        if let last { marks?.noteSynced(last) }
+    }
+
     /// Syncs all segments, including those of earlier processes. Returns when every earlier append is on the disk.
     ///
     /// After a failure, every call fails until the unsynced segments are removed or copied, because later commits rely
