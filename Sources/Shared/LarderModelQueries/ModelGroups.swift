@@ -43,7 +43,8 @@ extension QueryAggregate {
         return QueryAggregate(
             words: QueryWord.list(word) + [QueryWord.path(path ?? "")],
             problem: path == nil ? "\(property) is not a stored property" : nil,
-            check: place == nil ? path.flatMap { EditPath($0) }.map { PropertyChecks.Check($0, property, .query) } : nil
+            check: place == nil
+                ? path.flatMap { EditPath($0) }.flatMap { PropertyChecks.Check($0, property, .query) } : nil
         ) { value, codec in
             guard case .json(let text) = value, !text.elementsEqual("null".utf8) else { return nil }
             return try text.withUnsafeBytes { try codec.decode(Number.self, $0, storedAs: .json) }

@@ -59,7 +59,7 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
 
     mutating func add(_ condition: ConditionWords) { conditions.append(condition) }
     mutating func add(_ filter: Filter) { filters.append(filter) }
-    mutating func add(_ check: PropertyChecks.Check) { checks.append(check) }
+    mutating func add(_ check: PropertyChecks.Check?) { checks += check.map { [$0] } ?? [] }
     mutating func add(_ inclusion: Inclusion<Model>) { inclusions.append(inclusion) }
 
     mutating func sort(by path: String, _ direction: Direction) {
@@ -138,13 +138,17 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     mutating func path(
         _ property: AnyKeyPath, _ place: String? = nil, _ reader: PropertyChecks.Reader = .query
     ) throws(ImpossibleQuery) -> String {
+        let names = PropertyPath.names(of: property)
         if let place {
-            if !place.hasPrefix("@"), EditPath(place) != nil { return place }
+            if !place.hasPrefix("@"), let path = EditPath(place) {
+                if names != nil { add(PropertyChecks.Check(path, property, reader)) }
+                return place
+            }
             throw ImpossibleQuery(
                 message: "'\(printableKey(place.utf8))' is not a place: expected names, such as a.b; "
                     + "\(EditPath.unnamed): use filter { }")
         }
-        guard let names = PropertyPath.names(of: property) else {
+        guard let names else {
             throw ImpossibleQuery(
                 message:
                     "\(property) is not a plain stored property; pass the name in the JSON, as in at: \"name\", or use "

@@ -117,8 +117,8 @@ extension PredicateExpressions.KeyPath: PathExpression, TranslatableExpression {
         let place = root.isEmpty ? names : root + "." + names
         let outer = translation.properties[root] ?? []
         translation.properties[place] = outer + [keyPath]
-        if let path = EditPath(place) {
-            translation.checks.append(PropertyChecks.Check(path, keyPath, in: outer, .predicate))
+        if let path = EditPath(place), let check = PropertyChecks.Check(path, keyPath, in: outer, .predicate) {
+            translation.checks.append(check)
         }
         return place
     }

@@ -521,6 +521,32 @@ import Testing
         #expect(try query.filter { $0.days.contains(1) }.keys() == ["a"])
     }
 
+    private struct Parcel: Codable, Equatable, Sendable {
+        struct Inner: Codable, Equatable, Sendable { var count = 1 }
+
+        var inner: Inner?
+        var note: String?
+    }
+
+    @Test func keyPathsThatUnwrapValuesAreNotApplied() throws {
+        let parcels = try workspace.cache("parcels")
+        try parcels.declareIndexes([Index(\Parcel.inner!.count)])
+        try parcels.set(Parcel(), forKey: "nil")
+        try parcels.set(Parcel(inner: Parcel.Inner(), note: "sea"), forKey: "full")
+        let query = parcels.query(Parcel.self)
+        #expect(try query.where(\.note!, prefix: "s").keys() == ["full"])
+        #expect(try query.where(\.inner!.count, 1).sorted(by: \.inner!.count).keys() == ["full"])
+        #expect(try parcels.edit("full", of: Parcel.self) { $0.append("!", to: \.note!) }.note == "sea!")
+        #expect(try parcels.edit("nil", of: Parcel.self) { $0.increment(\.inner!.count) }.inner?.count == 1)
+    }
+
+    @Test func namesOfPropertiesAreChecked() throws {
+        for name in ["Isbn", "author"] {
+            let text = expectError(.invalidArgument) { _ = try all.where(\.isbn, "2", at: name).keys() }
+            #expect(text.contains("the query reads the field '\(name)', which does not hold"))
+        }
+    }
+
     @Test func aCancelledTaskRemovesNothing() async throws {
         let task = Task { [all] in
             while !Task.isCancelled { await Task.yield() }
