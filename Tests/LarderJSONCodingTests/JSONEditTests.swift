@@ -100,7 +100,7 @@ import Testing
         #expect(throws: JSONEdit.Failure.self) { try Self.apply(steps, to: long) }
     }
 
-    @Test(arguments: ["", ".", "a.", ".a", "a..b", "$.a", "a[0]", "a.$['b']"])
+    @Test(arguments: ["", ".", "a.", ".a", "a..b", "$.a", "a[0]", "a.$['b']", "$[\"a.b\"]"])
     func pathsWithEmptyStepsAndOfRedisJSONAreRejected(path: String) {
         #expect(EditPath(path) == nil)
     }

@@ -45,7 +45,8 @@ import Testing
         #expect(error("WHERE") == "a path expected, but the words end after 'WHERE'")
         #expect(error("WHERE", "a", "==", "5") == "an operator expected, not '==' after 'a'; did you mean =?")
         for words in [["is", "null"], ["IS", "NOT", "NULL"]] {
-            #expect(error(["WHERE", "a"] + words).hasSuffix("after 'a'; did you mean = null, MISSING or EXISTS?"))
+            let advice = "did you mean = null, MISSING, or EXISTS AND … != null?"
+            #expect(error(["WHERE", "a"] + words).hasSuffix("after 'a'; \(advice)"))
         }
         #expect(
             error("WHERE", "a", "not", "like", "x")
@@ -55,6 +56,7 @@ import Testing
                 == "the number of values after IN, as in IN 2 x y, must be a number from 0 on, not '(1,'")
         #expect(error("WHERE", "a", "<>", "5") == "an operator expected, not '<>' after 'a'; did you mean !=?")
         #expect(error("WHERE", "a", "=>", "5").hasSuffix("not '=>' after 'a'; did you mean >=?"))
+        #expect(error("WHERE", "a", "=!", "5").hasSuffix("not '=!' after 'a'; did you mean !=?"))
         #expect(error("WHERE", "a", "BETWEN", "1", "2").hasSuffix("did you mean BETWEEN?"))
         #expect(error("WHERE", "a", "=") == "a value expected, but the words end after '='")
         #expect(
@@ -63,6 +65,7 @@ import Testing
         #expect(error("WHERE", "(", "a", "=", "1") == "AND, OR or ) expected, but the words end after '1'")
         #expect(error("WHERE", "a", "=", "JSON", "{x}") == "'{x}' after JSON is not JSON")
         #expect(error("WHERE", "a..b", "=", "1").hasPrefix("invalid path 'a..b'"))
+        #expect(error("WHERE", "$[\"a.b\"]", "=", "1").hasPrefix("invalid path '$[\"a.b\"]'"))
         #expect(error("WHERE", "a", "BETWEEN", "1", "AND", "2").contains("two values without AND"))
         #expect(error("WHERE", "@age", "=", "1").contains("@key, @stored and @expires"))
         #expect(error("WHERE", "a", "IN", "x", "1").contains("must be a number"))

@@ -57,9 +57,13 @@ struct EntryEdit<Model: Codable> {
     /// Decodes the reply, and compares the places with the properties of the model.
     func model(in text: [UInt8], _ codec: ModelCodec) throws(LarderClientError) -> Model {
         try LarderClientError.naming(database) { () throws(LarderClientError) in
-            let model = try RemoteCoding.decode(Model.self, from: text, codec, storedAs: .json, key: key, "EDIT")
-            try checking { try text.withUnsafeBytes { try edits.verify(model, in: $0) } }
-            return model
+            do throws(LarderClientError) {
+                let model = try RemoteCoding.decode(Model.self, from: text, codec, storedAs: .json, key: key, "EDIT")
+                try checking { try text.withUnsafeBytes { try edits.verify(model, in: $0) } }
+                return model
+            } catch {
+                throw failure(error.code, error.message + "; the edit was stored", error.underlying)
+            }
         }
     }
 

@@ -20,7 +20,8 @@ extension QueryWords {
     ]
 
     private static let mistaken = [
-        "<>": "!=", "=>": ">=", "=<": "<=", "==": "=", "IS": "= null, MISSING or EXISTS",
+        "<>": "!=", "=!": "!=", "=>": ">=", "=<": "<=", "==": "=", "===": "=", "=~": "LIKE",
+        "IS": "= null, MISSING, or EXISTS AND … != null",
     ]
 
     /// Reads a condition. AND binds tighter than OR.

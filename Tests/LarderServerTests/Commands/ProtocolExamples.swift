@@ -135,7 +135,7 @@ enum ProtocolExamples {
         > EDIT d SET s hello
         -ERR step 1: 'hello' is not JSON; a text needs double quotes
         > EDIT d SET $.s 1
-        -ERR invalid path '$.s': expected at most 512 names and indices, such as a.b.0, or $
+        -ERR invalid path '$.s': expected at most 512 names and indices, such as a.b.0, or $; JSON.SET and its like take JSONPath
         > JSON.GET d .a .a
         $10
         {".a":4.0}

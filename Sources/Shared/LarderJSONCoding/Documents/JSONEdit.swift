@@ -23,7 +23,7 @@ package struct EditPath: Hashable, Sendable {
         }
         let all =
             text == "$" ? [] : text.split(separator: ".", maxSplits: Self.stepsMax, omittingEmptySubsequences: false)
-        let isStrange = all.contains { $0.isEmpty || $0.contains("[") && $0.contains("]") }
+        let isStrange = text.contains("[") && text.contains("]") || all.contains(where: \.isEmpty)
         if isStrange || all.first == "$" || all.count > Self.stepsMax { return nil }
         self.init(steps: all.map(String.init))
     }

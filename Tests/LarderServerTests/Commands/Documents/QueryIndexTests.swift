@@ -96,7 +96,9 @@ import Testing
         switch random.below(20) {
         case 0...11: _ = try client(["SET", key, document(&random)])
         case 12: _ = try client(["DEL", key])
-        case 13: _ = try client(["SET", key, document(&random), "PX", "1"])
+        case 13:
+            _ = try client(["SET", key, document(&random), "PX", "1"])
+            while try client(["EXISTS", key]) == ":1\r\n" {}
         case 14: _ = try client(["SET", key, "not JSON"])
         case 15:
             _ = try client(["SET", key, document(&random), "TAGS", "1", "t"])

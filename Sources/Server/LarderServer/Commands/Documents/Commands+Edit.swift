@@ -98,7 +98,8 @@ private struct EditReader {
         guard let text = String(validating: words.bytes(index), as: UTF8.self), let path = EditPath(text) else {
             throw CommandError(
                 "ERR invalid path '", shown(words.bytes(index), 128),
-                "': expected at most \(EditPath.stepsMax) names and indices, such as a.b.0, or $")
+                "': expected at most \(EditPath.stepsMax) names and indices, such as a.b.0, or $; "
+                    + "JSON.SET and its like take JSONPath")
         }
         return path
     }
