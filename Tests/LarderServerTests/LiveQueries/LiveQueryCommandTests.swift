@@ -121,8 +121,11 @@ import Testing
     }
 
     /// A client that does not read gets the whole result afterwards.
-    @Test func clientThatDoesNotReadGetsTheWholeResult() async throws {
-        let server = try InProcessServer()
+    @Test(arguments: [Limits().subscriberBytesMax, 512 << 10])
+    func clientThatDoesNotReadGetsTheWholeResult(_ subscriberBytesMax: Int) async throws {
+        var limits = Limits()
+        limits.subscriberBytesMax = subscriberBytesMax
+        let server = try InProcessServer(limits: limits)
         defer { server.stop() }
         let (client, writer) = (try server.connect(), try server.connect())
         _ = try client.call("HELLO 3")

@@ -48,19 +48,21 @@ final class ConnectionQueries: @unchecked Sendable {
                 PushMessage.live(
                     id, events[index], positions: positions, isLast: index == events.indices.last || !positions)
             }
-            let bytesMax = settings.subscriberBytesMax.read() / (messages.count > 1 ? 2 : 1)
+            let limit = settings.subscriberBytesMax.read()
+            let bytesMax = limit / (messages.count > 1 ? 2 : 1)
+            let unreadMax = limit > 0 ? min(Self.unreadMax, limit / 2) : Self.unreadMax
             guard bytesMax > 0, let long = messages.first(where: { $0.byteCount > bytesMax }) else {
-                return self?.send(messages) ?? true
+                return self?.send(messages, unreadMax) ?? true
             }
             let text = "\(long.byteCount) bytes are too many for --max-subscriber-output: use KEYS or LIMIT"
-            return self?.send([.live(id, .ended(QueryFailure.refused(text)), positions: positions)]) ?? true
+            return self?.send([.live(id, .ended(QueryFailure.refused(text)), positions: positions)], unreadMax) ?? true
         }
     }
 
-    private func send(_ messages: [PushMessage]) -> Bool {
+    private func send(_ messages: [PushMessage], _ unreadMax: Int) -> Bool {
         let bytes = messages.reduce(0) { $0 + $1.byteCount }
         let isAccepted = unread.withLock { unread in
-            let fits = unread.bytes == 0 || unread.bytes + bytes <= Self.unreadMax
+            let fits = unread.bytes == 0 || unread.bytes + bytes <= unreadMax
             // Later messages may fit, but the query of these ones must be resumed.
             if fits { unread.bytes += bytes } else { unread.isFull = true }
             return fits

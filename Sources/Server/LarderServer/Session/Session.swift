@@ -313,7 +313,7 @@ package final class Session: @unchecked Sendable {
 
     private func noteTransaction() {
         noteMode()
-        record.note(transactions)
+        transactions.note(in: record)
     }
 
     /// Ends a transaction whose remaining commands cannot run. The error is the reply to each of these commands.

@@ -127,13 +127,6 @@ final class ClientRecord: Sendable {
         return flags
     }
 
-    func note(_ transactions: TransactionState) {
-        queuedCommands.store(transactions.queue?.commands.count ?? -1, ordering: .relaxed)
-        queuedBytes.store(transactions.queue?.byteCount ?? 0, ordering: .relaxed)
-        watchedKeys.store(transactions.watches.count, ordering: .relaxed)
-        watchedBytes.store(transactions.watchedBytes, ordering: .relaxed)
-    }
-
     /// The approximate memory of requests, replies, the queue of MULTI, watches and live queries, in bytes.
     var byteCount: Int {
         [inputBytes.read(), outputBytes.read(), queuedBytes.read(), watchedBytes.read(), liveBytes.read()].reduce(0, +)

@@ -75,6 +75,13 @@ struct TransactionState {
         return true
     }
 
+    func note(in record: ClientRecord) {
+        record.queuedCommands.store(queue?.commands.count ?? -1, ordering: .relaxed)
+        record.queuedBytes.store(queue?.byteCount ?? 0, ordering: .relaxed)
+        record.watchedKeys.store(watches.count, ordering: .relaxed)
+        record.watchedBytes.store(watchedBytes, ordering: .relaxed)
+    }
+
     mutating func unwatch() {
         for watch in watches { watch.end() }
         (watches, watchedBytes) = ([], 0)
