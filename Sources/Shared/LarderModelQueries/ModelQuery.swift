@@ -59,7 +59,7 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
 
     mutating func add(_ condition: ConditionWords) { conditions.append(condition) }
     mutating func add(_ filter: Filter) { filters.append(filter) }
-    mutating func add(_ check: PropertyChecks.Check?) { checks += check.map { [$0] } ?? [] }
+    mutating func add(_ check: PropertyChecks.Check?) { if let check { checks.append(check) } }
     mutating func add(_ inclusion: Inclusion<Model>) { inclusions.append(inclusion) }
 
     mutating func sort(by path: String, _ direction: Direction) {

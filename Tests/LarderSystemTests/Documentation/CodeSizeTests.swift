@@ -75,7 +75,7 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 116_689),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 116_696),
             Figure(name: "files", value: files.count, most: 743),
             Figure(name: "types", value: types.count, most: 1595),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),

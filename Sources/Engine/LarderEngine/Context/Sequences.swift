@@ -121,17 +121,22 @@ final class Sequences: Sendable {
     /// The databases that existed when the larder was last used; none if that is unknown.
     var previousDatabases: Set<String> { previous?.databases ?? [] }
 
-    /// Sets the databases that were found, and remembers the missing ones, until they are back or created anew. Called
-    /// before ``begin(behind:now:)``, which writes them.
-    /// - Returns: the databases that are missing since the last start, and those that are back.
+    /// Sets the databases that were found. Called before ``begin(behind:now:)``, which writes them.
+    /// - Returns: the databases that are missing since the last start, and those that are back although operations of
+    ///   them were dropped (``noteDropped(_:)``).
     func found(_ names: Set<String>) -> (missing: [String], back: [String]) {
         let away = previousDatabases.subtracting(names)
-        let back = names.filter { away.contains(SequencesFile.missing($0)) }
-        state.withLock {
-            $0.databases = names.union(away.map { $0.hasPrefix("?") ? $0 : SequencesFile.missing($0) })
-                .subtracting(back.map(SequencesFile.missing))
-        }
-        return (away.filter { !$0.hasPrefix("?") }.sorted(), back.sorted())
+        let marks = away.filter { $0.hasPrefix("?") }
+        let back = names.filter { marks.contains(SequencesFile.missing($0)) }
+        state.withLock { $0.databases = names.union(marks).subtracting(back.map(SequencesFile.missing)) }
+        return (away.subtracting(marks).sorted(), back.sorted())
+    }
+
+    /// Remembers, until it is back or created anew, that the journal has operations of a missing database, which are
+    /// dropped. Called before ``begin(behind:now:)``.
+    func noteDropped(_ name: String) {
+        let wasThere = previousDatabases.contains(name)
+        if wasThere { state.withLock { _ = $0.databases.insert(SequencesFile.missing(name)) } }
     }
 
     /// Records durably whether a database exists. Does two fsyncs, unless the file has this state already.

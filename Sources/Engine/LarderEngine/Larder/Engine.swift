@@ -164,8 +164,9 @@ package final class Engine: Sendable {
             context.statistics.databasesMissing.add()
             context.report(
                 .error,
-                "database '\(name)' is back after it was lost. It lacks what only the journal had then, so entries may be "
-                    + "older than acknowledged writes and removals: purge it if that does harm", database: name)
+                "database '\(name)' is back after it was lost. It lacks operations that only the journal had then, so "
+                    + "entries may be older than acknowledged writes and removals: purge it if that does harm",
+                database: name)
         }
         for name in missing {
             context.statistics.databasesMissing.add()

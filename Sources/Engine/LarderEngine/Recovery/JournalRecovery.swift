@@ -43,6 +43,7 @@ final class JournalRecovery: Sendable {
         let found = try read()
         let report = found.report
         for name in found.unknownNames.sorted() {
+            context.sequences.noteDropped(name)
             let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
             context.report(
                 isForeign ? .error : .info,
