@@ -153,12 +153,9 @@ public struct ModelEdits<Model: Codable> {
                 throw Impossible(message: "'\(printableKey(path.text.utf8))': \(reason)")
             }
             // On the way to a nested property, an object may be missing: the change then creates it with one field.
-            if path.steps.count > 1 { isRisky = true }
-            // To read a property whose key path has `!` ends the process if the value is nil.
-            if "\(property)".contains("!") {
-                isRisky = true
-                return
-            }
+            let unwraps = PropertyPath.unwraps(property)
+            if path.steps.count > 1 || unwraps { isRisky = true }
+            if unwraps { return }
             if let last = places.last, last.path == path, last.property == property { return }
             places.append(
                 Place(

@@ -42,12 +42,12 @@ package final class PropertyChecks: Sendable {
         /// - Parameters:
         ///   - property: consists of stored properties.
         ///   - outer: leads from the model to the value that has the property. Optionals are unwrapped.
-        /// - Returns: nil for a key path with `!`, which would end the process if the value is nil.
+        /// - Returns: nil for a key path with `!`, which is never applied.
         package init?(
             _ path: EditPath, _ property: AnyKeyPath, in outer: [AnyKeyPath] = [], _ reader: Reader,
             _ problem: (@Sendable (JSONText) -> String?)? = nil
         ) {
-            if "\(property)".contains("!") { return nil }
+            if PropertyPath.unwraps(property) { return nil }
             (self.path, self.reader, self.problem) = (path, reader, problem)
             name = outer.first.map { "\\\(type(of: $0).rootType).\(path.text)" } ?? "\(property)"
             id = "\(name) \(path.text)"

@@ -12,6 +12,9 @@ package enum PropertyPath {
         else { return nil }
         return String(names)
     }
+
+    /// Whether a key path has `!`: to apply it ends the process if the value is nil.
+    static func unwraps(_ property: AnyKeyPath) -> Bool { "\(property)".contains("!") }
 }
 
 extension ModelCodec {
