@@ -234,6 +234,24 @@ import Testing
         }
     }
 
+    @Test("the error for an edit that the daemon has stored says so") func storedEditsAreNamed() throws {
+        struct Stock: Codable {
+            var count = 1
+            var note = "a"
+        }
+        let daemon = try DaemonProcess()
+        let client = try BlockingLarderClient(socketPath: daemon.socketPath)
+        try client.set(Stock(), forKey: "good")
+        for _ in 0..<2 { _ = try client.edit("good", of: Stock.self) { $0.increment(\.count) } }
+        try client.setBytes(Array(#"{"count":1}"#.utf8), forKey: "bad")
+        let error = #expect(throws: LarderClientError.self) {
+            _ = try client.edit("bad", of: Stock.self) { $0.increment(\.count) }
+        }
+        #expect(error?.message.hasSuffix("the field 'note' is missing; the edit was stored") == true, "\(error as Any)")
+        #expect(try client.bytes(forKey: "bad") == Array(#"{"count":2}"#.utf8))
+        client.close()
+    }
+
     @Test("a field whose name is no path is not edited, and the error says what to do")
     func namesThatAreNoPathsAreExplained() throws {
         struct Item: Codable {
